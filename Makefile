@@ -1,0 +1,83 @@
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3.14 python3 python; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help:  ## Print what can be done
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# One environment from one lock file; made again when the lock or the packages' metadata change.
+$(READY): requirements.lock setup.cfg pyproject.toml sdk/setup.cfg
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed (none found on the PATH)." >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { \
+		echo "This Python cannot make virtual environments. On Debian or Ubuntu: apt-get install python3-venv" >&2; \
+		rm -rf $(VENV); exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e sdk
+	@touch $(READY)
+
+.PHONY: dev
+dev: $(READY)  ## Set up the environment in .venv
+
+.PHONY: run
+run: $(READY)  ## Start everything on 127.0.0.1:8080 (options: ARGS="--port 9000")
+	@exec $(BIN)/mesedi-server up $(ARGS)
+
+.PHONY: demo
+demo: $(READY)  ## Send a set of real evaluator results to the running server
+	@$(BIN)/mesedi-server demo
+
+.PHONY: test
+test: $(READY)  ## Run the tests (they start their own PostgreSQL and broker)
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+
+.PHONY: fast
+fast: $(READY)  ## Run the tests that need nothing but Python
+	$(BIN)/python -m pytest tests/detectors tests/sdk $(ARGS)
+
+.PHONY: lint
+lint: $(READY)  ## Check format and style
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+.PHONY: format
+format: $(READY)  ## Format the code
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+.PHONY: types
+types: $(READY)  ## Check the types
+	$(BIN)/mypy
+	$(BIN)/mypy --python-version 3.10 sdk/mesedi
+
+.PHONY: imports
+imports: $(READY)  ## Check that imports go one way
+	PYTHONPATH=. $(BIN)/lint-imports
+
+.PHONY: sure
+sure: lint types imports test  ## Everything that a change must pass
+
+.PHONY: bench
+bench: $(READY)  ## Measure ingest and detection (about two minutes)
+	$(BIN)/python -m bench.ingest
+
+.PHONY: test-contract
+test-contract: $(READY)  ## Run the published SDK mesedi 0.7.0 against a live server
+	$(BIN)/python -m pytest -m contract tests/contract $(ARGS)
+
+.PHONY: lock
+lock:  ## Resolve the dependencies again (needs uv)
+	uv pip compile setup.cfg --extra embedded --group pyproject.toml:dev --universal \
+		--python-version 3.11 --generate-hashes --no-annotate --no-header -o requirements.lock
+
+.PHONY: dist
+dist: $(READY)  ## Build both wheels into dist/
+	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation -w dist . ./sdk
+
+.PHONY: clean
+clean:  ## Remove what the build made (not the data)
+	rm -rf $(VENV) build dist *.egg-info sdk/build sdk/*.egg-info

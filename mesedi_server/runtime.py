@@ -1,0 +1,36 @@
+"""What the requests of one process share."""
+
+from dataclasses import dataclass, field
+from threading import BoundedSemaphore
+from typing import cast
+
+from flask import Flask, current_app
+
+from mesedi_server.config import Settings
+from mesedi_server.store.database import Database
+from mesedi_server.store.projects import KeyHolder
+from mesedi_server.tasks.waking import Waker
+
+_EXTENSION = "mesedi"
+
+
+@dataclass(slots=True)
+class Runtime:
+    """The process's database, its waker of workers, and what it has counted out."""
+
+    settings: Settings
+    database: Database
+    waker: Waker
+    halt_slots: BoundedSemaphore
+    keys: dict[str, tuple[float, KeyHolder]] = field(default_factory=dict)
+    """API keys seen lately: until when they are trusted, and whom they speak for."""
+
+
+def runtime() -> Runtime:
+    """Return the runtime of the application that answers this request."""
+    return cast("Runtime", current_app.extensions[_EXTENSION])
+
+
+def attach(app: Flask, state: Runtime) -> None:
+    """Give an application its runtime."""
+    app.extensions[_EXTENSION] = state

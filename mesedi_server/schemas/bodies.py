@@ -1,0 +1,54 @@
+"""Request bodies that are one JSON object, validated by a marshmallow schema."""
+
+from typing import Any
+
+import msgspec
+from marshmallow import Schema, ValidationError
+
+from mesedi_server.errors import RefusedError
+from mesedi_server.schemas import lenient_json
+
+
+def read_object(body: bytes) -> dict[str, Any]:
+    """Read a JSON object; an empty body is an empty object.
+
+    Raises:
+        RefusedError: not JSON, or no object.
+    """
+    value = _parse(body) if body.strip() else {}
+    if not isinstance(value, dict):
+        raise RefusedError("the body must be a JSON object")
+    return value
+
+
+def load(schema: Schema, values: dict[str, Any]) -> dict[str, Any]:
+    """Validate an object; unknown fields are left out or refused, as the schema says.
+
+    Raises:
+        RefusedError: with each field's fault in words.
+    """
+    try:
+        loaded: dict[str, Any] = schema.load(values)
+    except ValidationError as error:
+        raise RefusedError(_in_words(error.messages)) from error
+    return loaded
+
+
+def _parse(body: bytes) -> Any:
+    if b"\\u0000" not in body:
+        try:
+            return msgspec.json.decode(body)
+        except (msgspec.MsgspecError, RecursionError, UnicodeError):
+            pass  # read again below, leniently
+    try:
+        return lenient_json.parse(body)
+    except (lenient_json.NotJsonError, lenient_json.TooDeepError) as error:
+        raise RefusedError(f"the body is not JSON: {error}") from error
+
+
+def _in_words(messages: Any) -> str:
+    if isinstance(messages, dict):
+        return "; ".join(f"{name}: {_in_words(fault)}" for name, fault in messages.items())
+    if isinstance(messages, list):
+        return " ".join(_in_words(message) for message in messages)
+    return str(messages)

@@ -1,0 +1,79 @@
+"""`POST /executions` and `PATCH /executions/{id}`. Source: `wire.md` 1.4, 1.5 and 3."""
+
+from datetime import UTC
+
+from marshmallow import EXCLUDE, Schema, ValidationError, fields, validate
+
+from mesedi_server.errors import RefusedError
+from mesedi_server.schemas import lenient_json
+from mesedi_server.schemas.events import MAX_NAME_BYTES
+
+TERMINAL = frozenset({"completed", "crashed", "halted", "timeout", "validation_failed"})
+"""Statuses that close an execution when a PATCH brings them."""
+OPEN = frozenset({"started", "awaiting_human"})
+"""Statuses of an execution that goes on."""
+
+_INT64 = validate.Range(min=-(2**63), max=2**63 - 1)
+
+
+def check_name(value: str) -> None:
+    """Refuse what cannot be an id: empty, too long, or with characters that were replaced."""
+    if not value:
+        raise ValidationError("must not be empty.")
+    if len(value.encode()) > MAX_NAME_BYTES:
+        raise ValidationError(f"longer than {MAX_NAME_BYTES} bytes.")
+    if "\ufffd" in value:
+        raise ValidationError("has a NUL, a lone surrogate or broken UTF-8 in it.")
+
+
+def check_id(execution_id: str) -> None:
+    """Refuse an execution id from an address that could not be stored.
+
+    Raises:
+        RefusedError: it is too long, or has characters that no id may have.
+    """
+    try:
+        check_name(lenient_json.storable(execution_id))
+    except ValidationError as error:
+        raise RefusedError(f"execution_id: {error.messages[0]}") from error
+
+
+class _Facts(Schema):
+    """What POST and PATCH may both say."""
+
+    class Meta:
+        unknown = EXCLUDE
+
+    ended_at = fields.AwareDateTime(default_timezone=UTC, allow_none=True)
+    duration_ms = fields.Integer(strict=True, allow_none=True, validate=_INT64)
+    total_tokens_in = fields.Integer(strict=True, allow_none=True, validate=_INT64)
+    total_tokens_out = fields.Integer(strict=True, allow_none=True, validate=_INT64)
+    estimated_cost_usd = fields.Float(allow_none=True)
+    crash_signature = fields.String(allow_none=True)
+    input_summary = fields.String(allow_none=True)
+    output_summary = fields.String(allow_none=True)
+    release = fields.String(allow_none=True)
+    environment = fields.String(allow_none=True)
+
+
+class NewExecution(_Facts):
+    """Body of `POST /executions`: any status is taken, terminal ones included."""
+
+    execution_id = fields.String(required=True, validate=check_name)
+    status = fields.String(load_default="started", validate=check_name)
+    started_at = fields.AwareDateTime(default_timezone=UTC, allow_none=True)
+    project_id = fields.String(allow_none=True)
+    parent_execution_id = fields.String(allow_none=True)
+    tenant_id = fields.String(allow_none=True)
+    sdk_language = fields.String(allow_none=True)
+    sdk_version = fields.String(allow_none=True)
+
+
+class ExecutionChange(_Facts):
+    """Body of `PATCH /executions/{id}`."""
+
+    status = fields.String(required=True, validate=validate.OneOf(sorted(OPEN | TERMINAL)))
+
+
+NEW_EXECUTION = NewExecution()
+EXECUTION_CHANGE = ExecutionChange()

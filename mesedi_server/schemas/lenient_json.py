@@ -1,0 +1,122 @@
+"""JSON as clients really send it: bare NaN, lone surrogates, NUL, numbers without bounds, deep nesting.
+
+Nothing here is needed for an ordinary body. When the fast decoder or PostgreSQL refuses a body, it is read again with
+these functions: slower, one element at a time, so that one bad event does not take its neighbours along.
+
+| found | becomes |
+|---|---|
+| `NaN`, `Infinity`, a number beyond a double | null |
+| NUL, a lone surrogate, bytes that are not UTF-8 | U+FFFD |
+| nesting beyond `MAX_DEPTH` | TooDeepError, for that element alone |
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+MAX_DEPTH = 64
+"""Levels of arrays and objects that an element may have."""
+
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{},]', re.DOTALL)
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_WHITESPACE = b" \t\r\n"
+
+
+class NotJsonError(ValueError):
+    """The text is not JSON."""
+
+
+class NotAnArrayError(NotJsonError):
+    """The text is JSON, but no array."""
+
+
+class TooDeepError(ValueError):
+    """Nested deeper than MAX_DEPTH levels."""
+
+
+def parse(text: bytes) -> Any:
+    """Read one JSON value.
+
+    Raises:
+        NotJsonError: it is not JSON, even leniently read.
+        TooDeepError: nested deeper than MAX_DEPTH levels.
+    """
+    if _depth(text) > MAX_DEPTH:
+        raise TooDeepError(f"nested deeper than {MAX_DEPTH} levels")
+    try:
+        value = json.loads(
+            text.decode("utf-8", "replace"),
+            parse_constant=lambda _: None,
+            parse_float=_finite,
+            parse_int=_whole,
+        )
+    except ValueError as error:
+        raise NotJsonError(str(error)) from error
+    return storable(value)
+
+
+def elements(text: bytes) -> Iterator[bytes]:
+    """Cut an array into the texts of its elements, in one pass, whatever their depth.
+
+    Raises:
+        NotAnArrayError: the text does not begin with a bracket.
+        NotJsonError: the brackets do not match up.
+    """
+    text = text.strip(_WHITESPACE)
+    if not text.startswith(b"["):
+        parse(text)
+        raise NotAnArrayError("an array of events is needed")
+    start, depth, end = 1, 0, None
+    for token in _TOKEN.finditer(text):
+        mark = token.group()
+        if mark in b"[{":
+            depth += 1
+        elif mark in b"]}":
+            depth -= 1
+        if (mark == b"," and depth == 1) or depth == 0:
+            element = text[start : token.start()].strip(_WHITESPACE)
+            # Only an empty array may have nothing between its marks.
+            if not element and (mark == b"," or start > 1):
+                raise NotJsonError("an element is missing")
+            if element:
+                yield element
+            start = token.end()
+        if depth == 0:
+            end = token.end()
+            break
+    if end != len(text):
+        raise NotJsonError("the array does not end where the body does")
+
+
+def storable(value: Any) -> Any:
+    """Replace what PostgreSQL cannot hold in its texts."""
+    if isinstance(value, str):
+        return _UNSTORABLE.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [storable(item) for item in value]
+    if isinstance(value, dict):
+        return {storable(key): storable(item) for key, item in value.items()}
+    return value
+
+
+def _depth(text: bytes) -> int:
+    depth = deepest = 0
+    for token in _TOKEN.finditer(text):
+        mark = token.group()
+        if mark in b"[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif mark in b"]}":
+            depth -= 1
+    return deepest
+
+
+def _finite(text: str) -> float | None:
+    value = float(text)
+    return value if abs(value) != float("inf") else None
+
+
+def _whole(text: str) -> int | float | None:
+    # Python reads 4,300 digits at most, and only after time that grows with their square.
+    return int(text) if len(text) < 19 else _finite(text)  # noqa: PLR2004 - 18 digits fit 64 bits

@@ -1,0 +1,351 @@
+"""The tables. `migrations/` makes them; a test holds the two together.
+
+Text columns have no lengths: bounds are the edge's business. `*_pk` names an internal key, `*_id` what clients see.
+"""
+
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    DateTime,
+    Double,
+    ForeignKey,
+    Identity,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    UniqueConstraint,
+    func,
+    text,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
+from sqlalchemy.types import TypeEngine
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+
+def _time(name: str, *, required: bool = False, now: bool = False) -> Column[Any]:
+    default = func.now() if now else None
+    return Column(name, DateTime(timezone=True), nullable=not required, server_default=default)
+
+
+def _needed(name: str, type_: TypeEngine[Any], default: str | None = None) -> Column[Any]:
+    server_default = None if default is None else text(default)
+    return Column(name, type_, nullable=False, server_default=server_default)
+
+
+def _project() -> Column[int]:
+    return Column(
+        "project_pk", Integer, ForeignKey("projects.pk", ondelete="CASCADE"), nullable=False
+    )
+
+
+def _owner(name: str, target: str) -> Column[int]:
+    return Column(name, BigInteger, ForeignKey(target, ondelete="CASCADE"), nullable=False)
+
+
+projects = Table(
+    "projects",
+    metadata,
+    Column("pk", Integer, Identity(always=True), primary_key=True),
+    _needed("project_id", Text()),
+    _needed("name", Text()),
+    _time("created_at", required=True, now=True),
+    UniqueConstraint("project_id"),
+    UniqueConstraint("name"),
+)
+
+api_keys = Table(
+    "api_keys",
+    metadata,
+    Column("pk", Integer, Identity(always=True), primary_key=True),
+    _project(),
+    _needed("key_id", Text()),
+    _needed("name", Text(), "''"),
+    _needed("prefix", Text()),
+    _needed("key_hash", LargeBinary()),
+    _needed("scopes", ARRAY(Text())),
+    _time("created_at", required=True, now=True),
+    _time("expires_at"),
+    _time("last_used_at"),
+    _time("revoked_at"),
+    UniqueConstraint("key_id"),
+    UniqueConstraint("key_hash"),
+)
+
+users = Table(
+    "users",
+    metadata,
+    Column("pk", Integer, Identity(always=True), primary_key=True),
+    _needed("name", Text()),
+    _time("created_at", required=True, now=True),
+    UniqueConstraint("name"),
+)
+
+memberships = Table(
+    "memberships",
+    metadata,
+    Column("user_pk", Integer, ForeignKey("users.pk", ondelete="CASCADE"), nullable=False),
+    _project(),
+    _needed("role", Text()),
+    PrimaryKeyConstraint("user_pk", "project_pk"),
+)
+
+sign_in_links = Table(
+    "sign_in_links",
+    metadata,
+    Column("token_hash", LargeBinary, primary_key=True),
+    Column("user_pk", Integer, ForeignKey("users.pk", ondelete="CASCADE"), nullable=False),
+    _time("expires_at", required=True),
+    _time("used_at"),
+)
+
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("token_hash", LargeBinary, primary_key=True),
+    Column("user_pk", Integer, ForeignKey("users.pk", ondelete="CASCADE"), nullable=False),
+    _needed("csrf_token", Text()),
+    _time("created_at", required=True, now=True),
+    _time("expires_at", required=True),
+)
+
+executions = Table(
+    "executions",
+    metadata,
+    Column("pk", BigInteger, Identity(always=True), primary_key=True),
+    _project(),
+    _needed("execution_id", Text()),
+    _needed("status", Text(), "'started'"),
+    _time("received_at", required=True, now=True),
+    _time("started_at", required=True, now=True),
+    _time("ended_at"),
+    Column("duration_ms", BigInteger),
+    # Which of the client's own requests have come: POST never overwrites what a PATCH set.
+    _time("posted_at"),
+    _time("patched_at"),
+    # Set by the first PATCH with a terminal status, whatever `status` said before.
+    _time("closed_at"),
+    _time("paused_at"),
+    _needed("total_paused_ms", BigInteger(), "0"),
+    _needed("pause_count", Integer(), "0"),
+    Column("total_tokens_in", BigInteger),
+    Column("total_tokens_out", BigInteger),
+    Column("estimated_cost_usd", Double),
+    Column("sdk_language", Text),
+    Column("sdk_version", Text),
+    Column("tenant_id", Text),
+    Column("parent_execution_id", Text),
+    Column("release", Text),
+    Column("environment", Text),
+    Column("input_summary", Text),
+    Column("output_summary", Text),
+    Column("crash_signature", Text),
+    _time("last_event_at"),
+    _time("detect_due_at"),
+    _time("examined_at"),
+    # What the cap of findings cut at the last examination.
+    _needed("overflow_count", Integer(), "0"),
+    Column("overflow_signatures", JSONB),
+    UniqueConstraint("project_pk", "execution_id"),
+    Index(
+        "ix_executions_project_pk_started_at",
+        "project_pk",
+        text("started_at DESC"),
+        text("pk DESC"),
+    ),
+    Index(
+        "ix_executions_detect_due_at",
+        "detect_due_at",
+        postgresql_where=text("detect_due_at IS NOT NULL"),
+    ),
+    # Most updates touch only last_event_at: room on the page keeps them off the indexes.
+    postgresql_with={"fillfactor": 80},
+)
+
+events = Table(
+    "events",
+    metadata,
+    # No foreign keys here: the one statement that writes events takes both keys from rows that it has just locked,
+    # and a check a row costs a fifth of the ingest rate.
+    Column("project_pk", Integer, nullable=False),
+    _needed("event_id", Text()),
+    Column("execution_pk", BigInteger, nullable=False),
+    _needed("event_type", Text()),
+    _needed("sequence", BigInteger(), "0"),
+    _time("timestamp", required=True, now=True),
+    _time("received_at", required=True, now=True),
+    Column("duration_ms", BigInteger),
+    Column("payload", JSONB),
+    # What detectors read of an eval_score.
+    Column("evaluator_id", Text),
+    Column("metric_type", Text),
+    Column("score", Double),
+    Column("passed", Boolean),
+    Column("higher_is_better", Boolean),
+    Column("scale_min", Double),
+    Column("scale_max", Double),
+    PrimaryKeyConstraint("project_pk", "event_id"),
+    Index("ix_events_execution_pk", "execution_pk"),
+    Index(
+        "ix_events_human_interventions",
+        "project_pk",
+        "timestamp",
+        postgresql_where=text("event_type = 'human_intervention'"),
+    ),
+)
+
+score_rollups = Table(
+    "score_rollups",
+    metadata,
+    _owner("execution_pk", "executions.pk"),
+    Column("project_pk", Integer, nullable=False),
+    _needed("evaluator_id", Text()),
+    _needed("metric_type", Text()),
+    _needed("events", Integer()),
+    _needed("measured", Integer()),
+    Column("mean", Double),
+    # The mean as a fraction ("7/10"), because a float cannot decide a mean that equals its floor.
+    Column("mean_exact", Text),
+    Column("lowest", Double),
+    Column("highest", Double),
+    _needed("unmeasured", Integer()),
+    _needed("failed", Integer()),
+    Column("failed_rank", Integer),
+    _needed("higher_is_better", Boolean()),
+    _needed("raw_out_of_range", Boolean()),
+    PrimaryKeyConstraint("execution_pk", "evaluator_id", "metric_type"),
+    Index("ix_score_rollups_pair", "project_pk", "evaluator_id", "metric_type", "execution_pk"),
+)
+
+failure_groups = Table(
+    "failure_groups",
+    metadata,
+    Column("pk", BigInteger, Identity(always=True), primary_key=True),
+    _project(),
+    _needed("group_id", Text()),
+    _needed("failure_class", Text()),
+    _needed("signature", Text()),
+    _needed("evaluator_id", Text(), "''"),
+    _needed("metric_type", Text(), "''"),
+    _needed("severity", Text()),
+    _needed("state", Text(), "'open'"),
+    _time("first_seen_at", required=True),
+    _time("last_seen_at", required=True),
+    _needed("occurrence_count", BigInteger(), "0"),
+    _time("regressed_at"),
+    Column("regressed_release", Text),
+    _time("state_changed_at"),
+    Column("state_changed_by", Text),
+    Column("state_reason", Text),
+    _time("ignored_until"),
+    Column("ignored_until_count", BigInteger),
+    _time("over_strict_at"),
+    Column("over_strict_by", Text),
+    Column("over_strict_note", Text),
+    UniqueConstraint("project_pk", "group_id"),
+    Index(
+        "ix_failure_groups_ignored_until",
+        "ignored_until",
+        postgresql_where=text("state = 'ignored'"),
+    ),
+    Index("ix_failure_groups_last_seen", "project_pk", text("last_seen_at DESC"), text("pk DESC")),
+)
+
+occurrences = Table(
+    "occurrences",
+    metadata,
+    _owner("group_pk", "failure_groups.pk"),
+    _owner("execution_pk", "executions.pk"),
+    Column("project_pk", Integer, nullable=False),
+    _time("occurred_at", required=True),
+    _time("created_at", required=True, now=True),
+    _needed("rule", Text()),
+    _needed("severity", Text()),
+    _needed("evidence", JSONB()),
+    _needed("threshold_version", Integer(), "0"),
+    Column("release", Text),
+    Column("environment", Text),
+    PrimaryKeyConstraint("group_pk", "execution_pk"),
+    Index("ix_occurrences_execution_pk", "execution_pk"),
+    # Only validators' groups have members of different severities.
+    Index(
+        "ix_occurrences_severity",
+        "group_pk",
+        "severity",
+        postgresql_where=text("rule = 'failed_check'"),
+    ),
+    Index("ix_occurrences_recent", "group_pk", text("occurred_at DESC"), text("execution_pk DESC")),
+)
+
+group_history = Table(
+    "group_history",
+    metadata,
+    Column("pk", BigInteger, Identity(always=True), primary_key=True),
+    _owner("group_pk", "failure_groups.pk"),
+    _time("at", required=True, now=True),
+    _needed("kind", Text()),
+    Column("actor", Text),
+    Column("note", Text),
+    Column("release", Text),
+    Index("ix_group_history_group_pk", "group_pk", "pk"),
+    # One first-seen mark, however many workers see a new group at once.
+    Index(
+        "uq_group_history_first_seen",
+        "group_pk",
+        unique=True,
+        postgresql_where=text("kind = 'first_seen'"),
+    ),
+)
+
+thresholds = Table(
+    "thresholds",
+    metadata,
+    _project(),
+    _needed("detector", Text()),
+    # Counts every change of the detector's knobs in the project: 1, 2, 3 …; 0 is "defaults only".
+    _needed("version", Integer()),
+    _needed("threshold_key", Text()),
+    # SQL NULL: back to the default.
+    Column("value", JSONB(none_as_null=True)),
+    _time("changed_at", required=True, now=True),
+    _needed("changed_by", Text()),
+    Column("reason", Text),
+    PrimaryKeyConstraint("project_pk", "detector", "version"),
+    Index("ix_thresholds_key", "project_pk", "detector", "threshold_key", text("version DESC")),
+)
+
+halts = Table(
+    "halts",
+    metadata,
+    Column(
+        "execution_pk",
+        BigInteger,
+        ForeignKey("executions.pk", ondelete="CASCADE"),
+        primary_key=True,
+    ),
+    _needed("reason", Text()),
+    _needed("requested_by", Text()),
+    _time("requested_at", required=True, now=True),
+    _needed("deliveries", Integer(), "0"),
+)
+
+probes = Table(
+    "probes",
+    metadata,
+    Column("name", Text, primary_key=True),
+    _time("written_at", required=True),
+)

@@ -1,0 +1,69 @@
+"""Detection tasks. Each works until nothing is due; running one twice, or two at once, changes nothing."""
+
+import logging
+
+from celery import Celery
+
+from mesedi_server import examination
+from mesedi_server.config import Settings
+from mesedi_server.errors import UnavailableError
+from mesedi_server.store import executions, failure_groups
+from mesedi_server.store.database import Database
+from mesedi_server.tasks.celery_app import END_IGNORES, EXAMINE_DUE
+
+logger = logging.getLogger(__name__)
+
+MAX_BATCHES = 50
+"""Batches one task examines before it makes way for others; beat or the next wake-up goes on."""
+
+
+def register(celery: Celery, settings: Settings, database: Database) -> None:
+    """Add the tasks to a worker's application."""
+
+    @celery.task(name=EXAMINE_DUE)
+    def examine_due() -> None:
+        try:
+            examine_all(database, settle_s=settings.settle_s)
+        except UnavailableError as error:
+            # The executions stay due, and the sweep comes by again.
+            logger.warning("examination put off: %s", error)
+
+    @celery.task(name=END_IGNORES)
+    def end_ignores() -> None:
+        try:
+            with database.transaction() as connection:
+                failure_groups.end_expired_ignores(connection)
+        except UnavailableError as error:
+            logger.warning("ignores not looked at: %s", error)
+
+
+def examine_all(database: Database, *, settle_s: float) -> int:
+    """Examine what is due, batch by batch, and return how many executions that were."""
+    examined = 0
+    for _ in range(MAX_BATCHES):
+        try:
+            count = examination.examine_due(database, settle_s=settle_s)
+        except UnavailableError:
+            raise
+        except Exception:
+            logger.exception("a batch could not be examined; its executions are taken one by one")
+            count = _examine_singly(database, settle_s=settle_s)
+        examined += count
+        if count < examination.BATCH:
+            break
+    return examined
+
+
+def _examine_singly(database: Database, *, settle_s: float) -> int:
+    """Examine a batch's worth one at a time, so that one that can't be examined holds up no other."""
+    for count in range(examination.BATCH):
+        try:
+            if examination.examine_due(database, settle_s=settle_s, limit=1) == 0:
+                return count
+        except UnavailableError:
+            raise
+        except Exception:
+            with database.transaction() as connection:
+                execution_id = executions.put_off_first(connection)
+            logger.exception("execution %s could not be examined; put off", execution_id)
+    return examination.BATCH

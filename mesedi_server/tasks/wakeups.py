@@ -1,0 +1,26 @@
+"""The wake-ups that a web process sends, through Celery."""
+
+from celery import Celery
+
+from mesedi_server.tasks.celery_app import EXAMINE_DUE
+from mesedi_server.tasks.waking import Waker
+
+EXPIRES_S = 60.0
+"""After this time a wake-up that no worker took is dropped: beat has looked many times since."""
+
+
+def waker_for(celery: Celery) -> Waker:
+    """Make the waker of a process."""
+
+    def send(after_s: float) -> None:
+        celery.send_task(EXAMINE_DUE, countdown=after_s or None, expires=after_s + EXPIRES_S)
+
+    def is_reachable() -> bool:
+        try:
+            with celery.connection_for_write(connect_timeout=2) as connection:
+                connection.ensure_connection(max_retries=1, timeout=2)
+        except Exception:  # noqa: BLE001 - each transport raises errors of its own
+            return False
+        return True
+
+    return Waker(send, is_reachable)

@@ -1,0 +1,143 @@
+"""One kept-alive HTTP connection. The sender's thread alone uses it."""
+
+import email.utils
+import gzip
+import http.client
+import json
+import os
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from mesedi._plain import Json
+from mesedi._settings import Settings
+from mesedi._version import __version__
+
+_COMPRESS_FROM = 1024  # the size from which the published SDK compresses; below it costs more
+_MAX_ANSWER_BYTES = 1024 * 1024
+
+
+class Answer(NamedTuple):
+    """What came back; status 0 when nothing did."""
+
+    status: int
+    content: bytes = b""
+    retry_after_s: float | None = None
+
+    def json(self) -> Json:
+        """Read the content; None when it is no JSON."""
+        try:
+            return json.loads(self.content)  # type: ignore[no-any-return]
+        except (ValueError, RecursionError):
+            return None
+
+
+UNREACHABLE = Answer(0, b"unreachable")
+SILENT = Answer(0, b"no answer")
+
+
+class Courier:
+    """Carries one request at a time and always comes back with an `Answer`."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._address = settings.address
+        self._timeout_s = settings.timeout_s
+        self._connection: http.client.HTTPConnection | None = None
+        self.deadline: float | None = None
+        """A monotonic time after which no request may still run."""
+        self._encoding, self._compress = _best_compression()
+        self._headers = {
+            "Authorization": f"Bearer {settings.api_key}",
+            "Content-Type": "application/json",
+            "User-Agent": f"mesedi-python/{__version__}",
+            "X-Mesedi-Schema-Version": "1",
+        }
+
+    def send(self, method: str, path: str, body: bytes) -> Answer:
+        """Send one request; a kept connection that the server had closed is tried once more."""
+        kept = self._connection is not None
+        answer = self._try(method, path, body)
+        if answer is SILENT and kept and not self._timed_out:
+            answer = self._try(method, path, body)
+        if answer.status == http.client.UNSUPPORTED_MEDIA_TYPE and self._encoding:
+            self._encoding = ""
+            answer = self._try(method, path, body)
+        return answer
+
+    def disown(self) -> None:
+        """Close a forked child's copy of the connection without a word to the server."""
+        sock = self._connection and self._connection.sock
+        if sock:
+            os.close(sock.detach())
+
+    def _try(self, method: str, path: str, body: bytes) -> Answer:
+        self._timed_out = False
+        connection = self._connected()
+        if connection is None:
+            return UNREACHABLE
+        try:
+            headers, content = self._packed(body)
+            connection.request(method, self._address.path.rstrip("/") + path, content, headers)
+            return self._read(connection.getresponse())
+        except (OSError, http.client.HTTPException) as error:
+            self._timed_out = isinstance(error, TimeoutError)
+            self._hang_up()
+            return SILENT
+
+    def _connected(self) -> http.client.HTTPConnection | None:
+        timeout_s = self._time_left()
+        if self._connection is not None and self._connection.sock is not None:
+            self._connection.sock.settimeout(timeout_s)
+            return self._connection
+        secure = self._address.scheme == "https"
+        kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
+        connection = kind(self._address.hostname or "", self._address.port, timeout=timeout_s)
+        try:
+            connection.connect()
+        except (OSError, ValueError):
+            connection.close()
+            return None
+        self._connection = connection
+        return connection
+
+    def _time_left(self) -> float:
+        if self.deadline is None:
+            return self._timeout_s
+        return max(0.05, min(self._timeout_s, self.deadline - time.monotonic()))
+
+    def _packed(self, body: bytes) -> tuple[dict[str, str], bytes]:
+        if len(body) < _COMPRESS_FROM or not self._encoding:
+            return self._headers, body
+        return {**self._headers, "Content-Encoding": self._encoding}, self._compress(body)
+
+    def _read(self, response: http.client.HTTPResponse) -> Answer:
+        content = response.read(_MAX_ANSWER_BYTES)
+        if response.will_close or not response.isclosed():
+            self._hang_up()
+        return Answer(response.status, content, _retry_after(response.headers.get("Retry-After")))
+
+    def _hang_up(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+def _best_compression() -> tuple[str, Callable[[bytes], bytes]]:
+    try:
+        from compression import zstd  # type: ignore[import-not-found, unused-ignore] # noqa: PLC0415
+    except ImportError:
+        return "gzip", lambda body: gzip.compress(body, 1, mtime=0)
+    return "zstd", zstd.compress
+
+
+def _retry_after(value: str | None) -> float | None:
+    if value is None:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            seconds = email.utils.parsedate_to_datetime(value).timestamp() - time.time()
+        except (ValueError, TypeError, OverflowError):
+            return None
+    return seconds if 0 <= seconds < float("inf") else None

@@ -1,0 +1,237 @@
+"""One request after the other: what goes next, and what its answer does to the lanes."""
+
+import itertools
+import json
+import logging
+import time
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from mesedi._backoff import Backoff
+from mesedi._courier import UNREACHABLE, Courier
+from mesedi._guard import say_once, unsay
+from mesedi._ids import Ids
+from mesedi._lanes import Lane, Lanes
+from mesedi._pieces import Ending, Piece, Report, Start
+from mesedi._settings import Settings
+from mesedi._tally import Tally
+from mesedi._verdicts import Fate, Verdict, judge
+
+_ALONE_FROM = 2  # strikes from which a lane no longer shares a batch with others
+
+
+class _Parcel(NamedTuple):
+    """An event on its way; `text` None when it could not be written as JSON."""
+
+    lane: Lane
+    piece: Piece
+    text: str | None
+
+
+class Delivery:
+    """Sends what the lanes hold. Used by the sender's thread alone."""
+
+    def __init__(self, settings: Settings, ids: Ids) -> None:
+        self._settings = settings
+        self._ids = ids
+        self._batch_bytes = settings.batch_bytes
+        self._reports_in_row = 0
+        self.courier = Courier(settings)
+        self.lanes = Lanes(time.monotonic)
+        self.backoff = Backoff(settings.max_backoff_s)
+        self.events = Tally()
+        self.reports = Tally()
+        self.hopeless_in_row = 0
+        """Requests in a row that found no server, or one that does not know us."""
+        self._released = [0, 0]
+
+    def step(self) -> bool:
+        """Send the next request; False when nothing is ready."""
+        self.lanes.wake_due()
+        if self._reports_in_row < self._settings.batch_size and self._send_report():
+            self._reports_in_row += 1
+            return True
+        self._reports_in_row = 0
+        parcels = self._gather()
+        if not parcels:
+            return self._send_report()
+        self._send_events(parcels)
+        return True
+
+    def released(self) -> tuple[int, int]:
+        """Tell, once, how many pieces and bytes were settled since the last call."""
+        pieces, size = self._released
+        self._released = [0, 0]
+        return pieces, size
+
+    def give_up(self, reason: str) -> int:
+        """Count every piece as dropped for `reason`; answers how many events that were."""
+        lost = self.lanes.events
+        self.events.drop(reason, lost)
+        self.reports.drop(reason, self.lanes.reports)
+        # A request that is still out must not count its pieces a second time.
+        self.lanes = Lanes(time.monotonic)
+        return lost
+
+    # Starts and ends
+
+    def _send_report(self) -> bool:
+        lane = self.lanes.next_reporting()
+        if lane is None:
+            return False
+        report = lane.pieces[0]
+        if not isinstance(report, Start | Ending):
+            raise TypeError(type(report))
+        verdict = self._exchange(report.method, report.path, self._spelled(report))
+        if verdict.fate is Fate.TAKEN:
+            self._settle(lane).sent()
+        elif verdict.fate in (Fate.SPLIT, Fate.REFUSED):
+            self._settle(lane).refuse(verdict.reason)
+            say_once(f"report:{verdict.reason}", "A report was refused: %s", verdict.reason)
+        else:
+            self._wait([lane], verdict)
+            return True
+        lane.strikes = 0
+        self.lanes.put_back(lane)
+        return True
+
+    def _spelled(self, report: Report) -> bytes:
+        return _json(report.wire(self._ids)).encode("utf-8", "replace")
+
+    # Events
+
+    def _gather(self) -> list[_Parcel]:
+        """Fill a batch from the lanes that are ready to speak."""
+        batch: list[_Parcel] = []
+        room = self._batch_bytes
+        while len(batch) < self._settings.batch_size and room > 0:
+            lane = self.lanes.next_speaking()
+            if lane is None:
+                break
+            alone = lane.strikes >= _ALONE_FROM
+            if alone and batch:
+                self.lanes.put_back_first(lane)
+                break
+            for parcel in self._from_lane(lane, self._settings.batch_size - len(batch), room):
+                batch.append(parcel)
+                room -= len(parcel.text or "")
+            if alone:
+                break
+        return batch
+
+    def _from_lane(self, lane: Lane, most: int, room: int) -> list[_Parcel]:
+        # A lane that fails again and again sends less each time, until what is wrong is alone.
+        most = max(1, most >> max(0, lane.strikes - _ALONE_FROM))
+        events = itertools.takewhile(lambda piece: piece.is_event, lane.pieces)
+        parcels = []
+        for piece in itertools.islice(events, most):
+            parcels.append(_Parcel(lane, piece, self._written(piece)))
+            room -= len(parcels[-1].text or "")
+            if room <= 0:
+                break
+        return parcels
+
+    def _written(self, piece: Piece) -> str | None:
+        try:
+            return _json(piece.wire(self._ids))
+        except (ValueError, TypeError, RecursionError):
+            return None
+
+    def _send_events(self, batch: list[_Parcel]) -> None:
+        lanes = {id(parcel.lane): parcel.lane for parcel in batch}
+        parts = [batch]
+        while parts:
+            part = parts.pop()
+            verdict = self._send_part(part)
+            if verdict.fate is Fate.SPLIT and len(part) > 1:
+                half = len(part) // 2
+                parts += (part[half:], part[:half])
+            elif verdict.fate in (Fate.TAKEN, Fate.SPLIT, Fate.REFUSED):
+                self._settle_part(part, verdict)
+            else:
+                self._wait(lanes.values(), verdict)
+                return
+        for lane in lanes.values():
+            lane.strikes = 0
+            self.lanes.put_back(lane)
+
+    def _send_part(self, part: list[_Parcel]) -> Verdict:
+        texts = [parcel.text for parcel in part if parcel.text is not None]
+        if not texts:
+            return Verdict(Fate.TAKEN)
+        body = f"[{','.join(texts)}]".encode("utf-8", "replace")
+        verdict = self._exchange("POST", "/events", body)
+        if verdict.reason == "HTTP 413" and len(texts) > 1:
+            self._batch_bytes = max(1, min(self._batch_bytes, len(body) // 2))
+        return verdict
+
+    def _settle_part(self, part: list[_Parcel], verdict: Verdict) -> None:
+        place = 0
+        for parcel in part:
+            tally = self._settle(parcel.lane)
+            if parcel.text is None:
+                tally.drop("unwritable")
+                continue
+            self._account(tally, verdict, place)
+            place += 1
+        if verdict.refused_unnamed:
+            self.events.sent(-verdict.refused_unnamed)
+            self.events.refuse("no reason given", verdict.refused_unnamed)
+
+    def _account(self, tally: Tally, verdict: Verdict, place: int) -> None:
+        reason = verdict.refused.get(place)
+        if verdict.reason == "HTTP 413":
+            tally.drop("too large")
+        elif verdict.fate is not Fate.TAKEN:
+            tally.refuse(verdict.reason)
+        elif reason is None:
+            tally.sent()
+            return
+        else:
+            tally.refuse(reason)
+        say_once("event lost", "The server refuses events; mesedi.stats() counts them by reason")
+
+    # What both share
+
+    def _exchange(self, method: str, path: str, body: bytes) -> Verdict:
+        answer = self.courier.send(method, path, body)
+        verdict = judge(answer, method)
+        hopeless = answer is UNREACHABLE or verdict.fate is Fate.HELD
+        self.hopeless_in_row = self.hopeless_in_row + 1 if hopeless else 0
+        if verdict.fate in (Fate.TAKEN, Fate.SPLIT, Fate.REFUSED):
+            self.backoff.succeeded()
+            unsay("trouble")
+            unsay("held")
+        return verdict
+
+    def _settle(self, lane: Lane) -> Tally:
+        piece = self.lanes.settle(lane)
+        self._released[0] += 1
+        self._released[1] += piece.size
+        return self.events if piece.is_event else self.reports
+
+    def _wait(self, lanes: Iterable[Lane], verdict: Verdict) -> None:
+        """Let the lanes rest after a failure that may pass."""
+        everything = verdict.fate in (Fate.PAUSE, Fate.HELD)
+        self.backoff.failed(verdict.retry_after_s, everything=everything)
+        self._complain(verdict)
+        for lane in lanes:
+            if everything or self.backoff.outage:
+                self.lanes.put_back(lane)
+                continue
+            lane.strikes += 1
+            self.lanes.rest(lane, self.backoff.delay(lane.strikes, verdict.retry_after_s))
+
+    def _complain(self, verdict: Verdict) -> None:
+        where = self._settings.address.netloc.rpartition("@")[2]
+        if verdict.fate is Fate.HELD:
+            text = (
+                "%s does not accept this client (%s): check api_key and base_url. Events are kept"
+            )
+            say_once("held", text, where, verdict.reason, level=logging.ERROR)
+        else:
+            say_once("trouble", "%s: %s. Events are kept and tried again", where, verdict.reason)
+
+
+def _json(body: object) -> str:
+    return json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":"))

@@ -1,0 +1,166 @@
+"""An execution: one run of a pipeline, which the events inside it belong to."""
+
+import asyncio
+import functools
+import itertools
+import os
+import time
+import uuid
+from collections.abc import Callable
+from contextvars import ContextVar, Token
+from types import TracebackType
+from typing import ParamSpec, TypeVar
+
+from mesedi import _client
+from mesedi._crashes import crash_signature
+from mesedi._guard import harmless
+from mesedi._pieces import Ending, Start
+from mesedi._plain import text
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_current: ContextVar["Execution | None"] = ContextVar("mesedi_execution", default=None)
+
+
+class Execution:
+    """What `execution()` answers: a context manager, for `with` and `async with`."""
+
+    def __init__(self, execution_id: str, labels: dict[str, str]) -> None:
+        self.id = execution_id
+        """The id to attach later scores to, from any process."""
+        self.next_sequence = itertools.count(1).__next__
+        self._labels = labels
+        self._tokens: list[Token[Execution | None]] = []
+        self._began = 0.0
+        self._pid = 0
+
+    def __enter__(self) -> "Execution":
+        self.start()
+        self.enter()
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        self.leave()
+        self.end(error)
+
+    async def __aenter__(self) -> "Execution":
+        return self.__enter__()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.__exit__(kind, error, traceback)
+
+    @harmless
+    def start(self) -> None:
+        """Report the start."""
+        self._pid = os.getpid()
+        self._began = time.monotonic()
+        parent = _current.get()
+        labels = dict(self._labels)
+        if parent is not None and "parent_execution_id" not in labels:
+            labels["parent_execution_id"] = parent.id
+        client = _client.current()
+        if client is not None:
+            labels = {**client.settings.labels, **labels}
+            client.put(Start(client.ids.take(), self.id, time.time(), labels))
+
+    @harmless
+    def end(self, error: BaseException | None) -> None:
+        """Report the end; a forked child leaves that to the process that started it."""
+        if os.getpid() != self._pid:
+            return
+        status, signature = _outcome(error)
+        client = _client.current()
+        if client is not None:
+            took_ms = max(0, round((time.monotonic() - self._began) * 1000))
+            number = client.ids.take()
+            client.put(Ending(number, self.id, time.time(), status, took_ms, signature))
+
+    def enter(self) -> None:
+        """Make this the execution that events belong to, in the current context."""
+        self._tokens.append(_current.set(self))
+
+    def leave(self) -> None:
+        """Go back to the execution around it."""
+        try:
+            _current.reset(self._tokens.pop())
+        except (ValueError, IndexError):
+            # A generator finished in another context than it began in: nothing to go back to.
+            pass
+
+
+def execution(
+    execution_id: str | None = None,
+    *,
+    tenant_id: str | None = None,
+    release: str | None = None,
+    environment: str | None = None,
+    parent_execution_id: str | None = None,
+) -> Execution:
+    """Begin an execution: `with mesedi.execution() as run:` or `async with`.
+
+    Everything emitted inside belongs to it. An exception ends it as crashed and goes on. An
+    execution inside another one tells the server its parent.
+
+    Args:
+        execution_id: your own id; default: a new one.
+        tenant_id: your customer.
+        release: your version; default: what `configure` was told.
+        environment: such as `production`; default: what `configure` was told.
+        parent_execution_id: default: the execution around this one.
+    """
+    labels = {
+        "tenant_id": tenant_id,
+        "release": release,
+        "environment": environment,
+        "parent_execution_id": parent_execution_id,
+    }
+    return Execution(_named(execution_id), _client.given(labels))
+
+
+def current_execution() -> Execution | None:
+    """Answer the execution that an event emitted here would belong to."""
+    return _current.get()
+
+
+def carry(func: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Take the current execution along into another thread: `pool.submit(mesedi.carry(work))`."""
+    run = _current.get()
+
+    @functools.wraps(func)
+    def carried(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        token = _current.set(run)
+        try:
+            return func(*args, **kwargs)
+        finally:
+            _current.reset(token)
+
+    return carried
+
+
+def _named(execution_id: object) -> str:
+    try:
+        name = "" if execution_id is None else text(execution_id)
+    except Exception:  # noqa: BLE001 - an id that cannot be printed
+        name = ""
+    return name or f"exec-{uuid.uuid4().hex}"
+
+
+def _outcome(error: BaseException | None) -> tuple[str, str | None]:
+    """Answer the terminal status, and what it is grouped by."""
+    if error is None or isinstance(error, GeneratorExit):
+        return "completed", None
+    if isinstance(error, SystemExit) and not error.code:
+        return "completed", None
+    if isinstance(error, asyncio.CancelledError | KeyboardInterrupt):
+        return "halted", "halt:cancelled"
+    return "crashed", crash_signature(error)

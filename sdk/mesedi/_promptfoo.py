@@ -1,0 +1,244 @@
+"""promptfoo's results: the tool's own verdicts, leaves once.
+
+Source: evaluator-outputs.md, section 2.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from mesedi import _client
+from mesedi._guard import say_once
+from mesedi._readings import read_score, read_verdict
+from mesedi._rows import Row, RowScore, send_rows
+
+_Object: TypeAlias = Mapping[str, Any]
+
+# Their thresholds are edits, milliseconds, money or distances; their scores are 0 to 1.
+_OTHER_SCALE = {"levenshtein", "latency", "cost", "perplexity", "similar:euclidean"}
+_ERROR = 2  # failureReason: the provider or a grader failed, not the answer
+_MAX_NAME_BYTES = 256
+_NO_ASSERTION: _Object = {}
+_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+
+
+@_client.emitter
+def emit_promptfoo(
+    result: object,
+    *,
+    execution_ids: Sequence[str] | None = None,
+    answers: bool = False,
+    run_id: str | None = None,
+) -> int:
+    """Send what promptfoo found: each assertion's verdict, and each test's as metric `test`.
+
+    Takes an output file's content, a summary, one row, a list of rows, a grading result. Each
+    row goes to its entry of `execution_ids`, else the current execution, else one of its own.
+
+    Args:
+        answers: True sends each row's prompt and output too.
+        run_id: your name of this run, such as the file's `evalId`: sending the result twice
+            then stores it once.
+
+    Returns:
+        The number of scores.
+    """
+    rows = promptfoo_rows(result, answers=answers)
+    count = send_rows("promptfoo", rows, execution_ids=execution_ids, run_id=run_id)
+    if not count:
+        say_once("promptfoo:nothing", "emit_promptfoo found no results")
+        _client.count_lost("no scores found")
+    return count
+
+
+def promptfoo_rows(result: object, *, answers: bool = False) -> list[Row]:
+    """Read all rows of a result."""
+    seen: Counter[object] = Counter()
+    rows = []
+    for row in _result_rows(result):
+        place = (row.get("testIdx"), row.get("promptIdx"))
+        # Repeated tests share their place; rows that have none are told apart by what they say.
+        key = f"{place}#{seen[place]}" if row.get("testIdx") is not None else repr(row)
+        seen[place] += 1
+        rows.append(_row(row, key, answers=answers))
+    return rows
+
+
+def _result_rows(result: object) -> Iterator[_Object]:
+    if isinstance(result, Mapping):
+        inner = result.get("results")
+        if inner is not None:
+            yield from _result_rows(inner)
+        elif "success" in result or "pass" in result or "pass_" in result:
+            yield result
+    elif isinstance(result, Iterable) and not isinstance(result, str | bytes):
+        for item in result:
+            yield from _result_rows(item)
+
+
+def _row(row: _Object, key: str, *, answers: bool) -> Row:
+    if "success" not in row:
+        return Row(_grading_scores(row, []) or [_leaf(row, _NO_ASSERTION, "assertion")], key=key)
+    grading = row.get("gradingResult") or {}
+    declared = _flat((row.get("testCase") or {}).get("assert") or [])
+    scores = [*_grading_scores(grading, declared), _test(row, grading)]
+    output = (row.get("response") or {}).get("output")
+    if not answers or not isinstance(output, str):
+        return Row(scores, key=key)
+    return Row(scores, (row.get("prompt") or {}).get("raw"), output, key=key)
+
+
+def _grading_scores(grading: _Object, declared: list[_Object]) -> list[RowScore]:
+    named = _either(grading, "namedScores", "named_scores") or {}
+    components = _with_assertions(_each_once(_components(grading)), declared)
+    leaves = _named_leaves(components, set(named))
+    carried = {leaf.metric for leaf in leaves}
+    # Up to 0.114 a name's score is a sum of unknown count; a bare result adds nothing up.
+    if grading.get("namedScoreWeights") is None and components:
+        return leaves
+    extra = {_name(name): score for name, score in named.items()}
+    return leaves + [RowScore(n, read_score(s).score) for n, s in extra.items() if n not in carried]
+
+
+def _components(grading: _Object) -> list[_Object]:
+    return _either(grading, "componentResults", "component_results") or []
+
+
+def _each_once(components: list[_Object]) -> Iterator[tuple[_Object, bool]]:
+    """Walk the components and say of each whether others stand for it in detail.
+
+    promptfoo repeats the parts of a set flat behind it; parts that it does not are added.
+    """
+    for place, component in enumerate(components):
+        parts = _components(component)
+        yield component, bool(parts)
+        following = components[place + 1 : place + 1 + len(parts)]
+        if [_gist(part) for part in following] != [_gist(part) for part in parts]:
+            yield from _each_once(parts)
+
+
+def _gist(component: _Object) -> tuple[object, object, object]:
+    return _either(component, "pass", "pass_"), component.get("score"), component.get("reason")
+
+
+def _with_assertions(
+    components: Iterable[tuple[_Object, bool]], declared: list[_Object]
+) -> list[tuple[_Object, _Object, bool]]:
+    """Give each component its assertion; those that lost it (up to 0.114) get it from the test."""
+    found = [(component, _assertion(component), parted) for component, parted in components]
+    spent = Counter(_kind(assertion) for _, assertion, _ in found if assertion)
+    missing = []
+    for assertion in declared:
+        if spent[_kind(assertion)] > 0:
+            spent[_kind(assertion)] -= 1
+        else:
+            missing.append(assertion)
+    lost = sum(not assertion for _, assertion, _ in found)
+    restored = iter(missing if lost == len(missing) else [])
+    return [(c, a or next(restored, _NO_ASSERTION), parted) for c, a, parted in found]
+
+
+def _assertion(component: _Object) -> _Object | None:
+    metadata = component.get("metadata") or {}
+    return component.get("assertion") or metadata.get("assertionSet")
+
+
+def _kind(assertion: _Object) -> tuple[object, object]:
+    return assertion.get("type"), assertion.get("metric") or None
+
+
+def _flat(assertions: Iterable[_Object]) -> list[_Object]:
+    return [
+        each
+        for assertion in assertions
+        for each in (assertion, *_flat(assertion.get("assert") or []))
+    ]
+
+
+def _named_leaves(
+    components: list[tuple[_Object, _Object, bool]], names: set[str]
+) -> list[RowScore]:
+    own = {assertion.get("metric") for _, assertion, _ in components}
+    rendered = names - own
+    used: Counter[str] = Counter()
+    parents: set[str] = set()
+    leaves = []
+    for component, assertion, parted in components:
+        metric = _metric(assertion, rendered)
+        if parted and metric is None:
+            continue  # its parts say it all
+        name = metric or _name(assertion.get("type")) or "assertion"
+        if metric is None or name in parents:
+            # Without a name of its own the place tells it apart, from the second on; so does
+            # it for the parts of an assertion that go by their parent's name.
+            used[name] += 1
+            position = used[name] + (name in parents)
+            name = name if position == 1 else f"{name}#{position}"
+        elif parted:
+            parents.add(name)
+        leaves.append(_leaf(component, assertion, name))
+    return leaves
+
+
+def _metric(assertion: _Object, rendered: set[str]) -> str | None:
+    metric = assertion.get("metric")
+    if isinstance(metric, str) and "{{" in metric and len(rendered) == 1:
+        metric = next(iter(rendered))
+    return _name(metric) or None
+
+
+def _name(name: object) -> str:
+    text = name.strip() if isinstance(name, str) else ""
+    return text.encode("utf-8", "replace")[:_MAX_NAME_BYTES].decode("utf-8", "ignore")
+
+
+def _leaf(component: _Object, assertion: _Object, name: str) -> RowScore:
+    kind = str(assertion.get("type") or "")
+    reason = _clean(component.get("reason"))
+    if (component.get("metadata") or {}).get("graderError"):
+        return RowScore(name, None, reason=reason, status="error")
+    limit = read_score(assertion.get("threshold")).score
+    scaled = not kind.startswith("not-") and kind not in _OTHER_SCALE
+    score = read_score(component.get("score")).score
+    metadata = {"assertion": kind} if kind and kind != name.partition("#")[0] else {}
+    return RowScore(
+        name,
+        score,
+        read_verdict(_either(component, "pass", "pass_")),
+        limit if scaled else None,
+        reason=reason,
+        status=None if score is not None else "not_scored",
+        metadata={**metadata, **({} if scaled or limit is None else {"threshold": limit})} or None,
+    )
+
+
+def _test(row: _Object, grading: _Object) -> RowScore:
+    """Read the row's own verdict, which is independent of its assertions'."""
+    reason = _clean(grading.get("reason") or row.get("error"))
+    if _is_error(row):
+        return RowScore("test", None, reason=_clean(row.get("error")) or reason, status="error")
+    if not _components(grading):
+        # Without assertions promptfoo says "pass, 1": nothing was measured.
+        return RowScore("test", None, reason=reason, status="not_scored")
+    threshold = read_score((row.get("testCase") or {}).get("threshold")).score
+    verdict = read_verdict(row.get("success"))
+    return RowScore("test", read_score(row.get("score")).score, verdict, threshold, reason=reason)
+
+
+def _is_error(row: _Object) -> bool:
+    cause = row.get("failureReason")
+    if cause is None:
+        return not row.get("gradingResult") and bool(row.get("error"))
+    return bool(cause == _ERROR or (cause == 0 and not read_verdict(row.get("success"))))
+
+
+def _clean(text: object) -> str | None:
+    """Take the control characters out of a text from a tool, but for line ends and tabs."""
+    if not isinstance(text, str) or not text:
+        return None
+    return _CONTROLS.sub("", text)
+
+
+def _either(holder: _Object, name: str, other: str) -> Any:
+    return holder.get(name, holder.get(other))

@@ -1,0 +1,94 @@
+"""What evaluators hand over as a score or a verdict, read without importing their libraries."""
+
+import math
+from typing import NamedTuple
+
+_WORDS = {
+    "pass": True,
+    "passed": True,
+    "yes": True,
+    "true": True,
+    "fail": False,
+    "failed": False,
+    "no": False,
+    "false": False,
+}
+_MAX_WRAPPERS = 4
+_MAX_LABEL = 200
+
+
+class Reading(NamedTuple):
+    """A score as read: `score` None is unmeasured; `verdict` only where a word says it."""
+
+    score: float | None
+    verdict: bool | None = None
+    label: str | None = None
+
+
+UNMEASURED = Reading(None)
+
+
+def read_score(value: object) -> Reading:
+    """Read a number, a word (`"pass"`), a label, or an object that wraps one of them.
+
+    Source: evaluator-outputs.md, common rules. Not a number is unmeasured, never 0.
+    """
+    try:
+        return _read(_unwrapped(value))
+    except Exception:  # noqa: BLE001 - foreign objects raise what they like
+        return UNMEASURED
+
+
+def read_verdict(value: object) -> bool | None:
+    """Read pass or fail; None is no verdict. The text "false" is False, never truthy."""
+    value = _unwrapped(value)
+    if isinstance(value, str):
+        return _WORDS.get(value.strip().lower())
+    if isinstance(value, bool) or (isinstance(value, int | float) and value in (0, 1)):
+        return bool(value)
+    return None
+
+
+def number(value: object) -> float | None:
+    """Read a finite number or None: for thresholds and confidences."""
+    return read_score(value).score if value is not None else None
+
+
+def _unwrapped(value: object) -> object:
+    # Ragas' MetricResult has `value`, numpy and torch have `item`; a MetricResult must be
+    # asked for `value` first, since it forwards every other name to what it holds.
+    for _ in range(_MAX_WRAPPERS):
+        if value is None or isinstance(value, str | int | float | list | tuple | dict):
+            return value
+        kind = type(value)
+        if hasattr(value, "value"):
+            value = value.value
+        elif callable(getattr(kind, "item", None)):
+            value = value.item()  # type: ignore[attr-defined]
+        elif hasattr(value, "score"):
+            value = value.score
+        else:
+            return value
+    return value
+
+
+def _read(value: object) -> Reading:
+    if isinstance(value, str):
+        return _read_words(value.strip())
+    if value is None or isinstance(value, list | tuple | dict):
+        return UNMEASURED
+    return Reading(_finite(float(value)))  # type: ignore[arg-type]
+
+
+def _read_words(words: str) -> Reading:
+    verdict = _WORDS.get(words.lower())
+    if verdict is not None:
+        return Reading(float(verdict), verdict, words)
+    try:
+        return Reading(_finite(float(words)))
+    except ValueError:
+        return Reading(None, None, words[:_MAX_LABEL] or None)
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
