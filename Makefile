@@ -69,6 +69,10 @@ bench: $(READY)  ## Measure ingest and detection (about two minutes)
 test-contract: $(READY)  ## Run the published SDK mesedi 0.7.0 against a live server
 	$(BIN)/python -m pytest -m contract tests/contract $(ARGS)
 
+.PHONY: migration
+migration: $(READY)  ## Write a migration from the tables: make migration m="what it does"
+	$(BIN)/python -m tests.make_migration "$(m)"
+
 .PHONY: lock
 lock:  ## Resolve the dependencies again (needs uv)
 	uv pip compile setup.cfg --extra embedded --group pyproject.toml:dev --universal \

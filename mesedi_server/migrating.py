@@ -30,7 +30,7 @@ def upgrade(database_url: str, *, sql: bool = False) -> None:
     """
     if not sql:
         _refuse_newer(current(database_url))
-    command.upgrade(_config(database_url), "head", sql=sql)
+    command.upgrade(config(database_url), "head", sql=sql)
 
 
 def current(database_url: str) -> str | None:
@@ -72,8 +72,9 @@ def _refuse_newer(found: str | None) -> None:
         )
 
 
-def _config(database_url: str) -> Config:
-    config = Config(folder() / "alembic.ini")
+def config(database_url: str) -> Config:
+    """Tell Alembic where the migrations are, and which database they are for."""
+    found = Config(folder() / "alembic.ini")
     # Attributes, not ini options: those would interpolate a % in the password.
-    config.attributes["database_url"] = driver_url(database_url)
-    return config
+    found.attributes["database_url"] = driver_url(database_url)
+    return found

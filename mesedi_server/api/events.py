@@ -42,7 +42,7 @@ def post_events() -> Response:
 def _store(state: Runtime, project_pk: int, batch: schema.Batch) -> events.Stored:
     if not batch.rows:
         return events.Stored(accepted=0, is_late=False)
-    with state.database.transaction() as connection:
+    with state.database.statement() as connection:
         return events.store(
             connection,
             project_pk,

@@ -31,7 +31,7 @@ def post_execution() -> Response:
     project = holder().project
     if facts.pop("project_id", None) not in (None, "", project.project_id):
         raise RefusedError("project_id is not this key's project", 403)
-    with runtime().database.transaction() as connection:
+    with runtime().database.statement() as connection:
         status = executions.post(connection, project.pk, facts)
     return answer({"ok": True, "execution_id": facts["execution_id"], "status": status})
 
@@ -43,7 +43,7 @@ def patch_execution(execution_id: str) -> Response:
     check_id(execution_id)
     facts = load(EXECUTION_CHANGE, read_object(bodies.read(request)))
     state = runtime()
-    with state.database.transaction() as connection:
+    with state.database.statement() as connection:
         status = executions.patch(connection, holder().project.pk, execution_id, facts)
     if status in TERMINAL:
         state.waker.wake()

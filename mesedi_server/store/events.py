@@ -6,7 +6,7 @@ from typing import Any
 
 from detectors import EVENT_TYPES, EvalScore, HumanIntervention, ValidatorResult
 from mesedi_server.store.database import Connection
-from mesedi_server.store.json_rows import json_rows, read_json
+from mesedi_server.store.json_text import json_text, read_json
 
 _DETECTED_TYPES = "{" + ",".join(sorted(EVENT_TYPES)) + "}"
 
@@ -97,7 +97,7 @@ def store(
 
 def for_detectors(connection: Connection, execution_pks: Collection[int]) -> dict[int, Observed]:
     """Read the events of some executions that detectors look at."""
-    parameters = {"executions": json_rows(list(execution_pks)), "types": _DETECTED_TYPES}
+    parameters = {"executions": json_text(list(execution_pks)), "types": _DETECTED_TYPES}
     observed = {pk: Observed() for pk in execution_pks}
     for row in connection.exec_driver_sql(_FOR_DETECTORS, parameters):
         execution_pk, event_type, *values = row

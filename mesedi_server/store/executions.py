@@ -10,8 +10,6 @@ from sqlalchemy import (
     Select,
     Text,
     Update,
-    and_,
-    case,
     cast,
     exists,
     func,
@@ -19,48 +17,88 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.dialects.postgresql import insert
 
 from mesedi_server.errors import ConflictError, NotFoundError
 from mesedi_server.store.database import Connection
-from mesedi_server.store.json_rows import json_rows
+from mesedi_server.store.json_text import json_text
 from mesedi_server.store.paging import Page, Paging
 from mesedi_server.store.tables import events, executions, score_rollups
 
 _x = executions.c
-_OPEN = ("started", "awaiting_human")
+
+
+# What POST and PATCH may both say; a value that is there already is kept by POST, replaced by PATCH.
+_FACTS = (
+    "ended_at",
+    "duration_ms",
+    "total_tokens_in",
+    "total_tokens_out",
+    "estimated_cost_usd",
+    "crash_signature",
+    "input_summary",
+    "output_summary",
+    "release",
+    "environment",
+)
+_FACT_TYPES = """ended_at timestamptz, duration_ms bigint, total_tokens_in bigint, total_tokens_out bigint,
+    estimated_cost_usd float8, crash_signature text, input_summary text, output_summary text, release text,
+    environment text"""
+# What only POST may say.
+_IDENTITY = ("tenant_id", "parent_execution_id", "sdk_language", "sdk_version")
+
+_POST = f"""
+INSERT INTO executions AS x (project_pk, execution_id, status, posted_at, started_at, paused_at,
+    {", ".join(_IDENTITY + _FACTS)})
+SELECT %(project)s, execution_id, status, now(), coalesce(started_at, now()),
+    CASE WHEN status = 'awaiting_human' THEN now() END, {", ".join(_IDENTITY + _FACTS)}
+FROM jsonb_to_record(%(facts)s::jsonb) AS f (execution_id text, status text, started_at timestamptz, tenant_id text,
+    parent_execution_id text, sdk_language text, sdk_version text, {_FACT_TYPES})
+ON CONFLICT (project_pk, execution_id) DO UPDATE SET
+    {", ".join(f"{name} = coalesce(x.{name}, excluded.{name})" for name in _IDENTITY + _FACTS)},
+    posted_at = coalesce(x.posted_at, excluded.posted_at),
+    -- A row that was made for an event or a PATCH has only the server's guess.
+    started_at = CASE WHEN x.posted_at IS NULL AND %(has_start)s THEN excluded.started_at ELSE x.started_at END,
+    status = CASE WHEN x.posted_at IS NULL AND x.patched_at IS NULL THEN excluded.status ELSE x.status END,
+    paused_at = CASE WHEN x.posted_at IS NULL AND x.patched_at IS NULL THEN excluded.paused_at ELSE x.paused_at END
+RETURNING x.status
+"""
+
+# Nothing is changed, and nothing returned, where the execution has closed already.
+_PATCH = f"""
+INSERT INTO executions AS x (project_pk, execution_id, status, patched_at, paused_at, pause_count, closed_at,
+    detect_due_at, {", ".join(_FACTS)})
+SELECT %(project)s, %(execution_id)s, status, now(), CASE WHEN is_pause THEN now() END, is_pause::int,
+    CASE WHEN is_close THEN now() END, CASE WHEN is_close THEN now() END,
+    CASE WHEN is_close THEN coalesce(ended_at, now()) ELSE ended_at END, {", ".join(_FACTS[1:])}
+FROM jsonb_to_record(%(facts)s::jsonb) AS f (status text, {_FACT_TYPES}),
+    LATERAL (SELECT status = 'awaiting_human' AS is_pause,
+        status NOT IN ('started', 'awaiting_human') AS is_close) AS kind
+ON CONFLICT (project_pk, execution_id) DO UPDATE SET
+    {", ".join(f"{name} = coalesce(excluded.{name}, x.{name})" for name in _FACTS)},
+    status = excluded.status,
+    patched_at = excluded.patched_at,
+    pause_count = x.pause_count + CASE WHEN x.status = 'awaiting_human' THEN 0 ELSE excluded.pause_count END,
+    total_paused_ms = x.total_paused_ms + CASE WHEN excluded.paused_at IS NULL
+        THEN coalesce(floor(extract(epoch FROM now() - x.paused_at) * 1000), 0) ELSE 0 END,
+    paused_at = CASE WHEN excluded.paused_at IS NOT NULL THEN coalesce(x.paused_at, excluded.paused_at) END,
+    closed_at = excluded.closed_at,
+    detect_due_at = coalesce(excluded.detect_due_at, x.detect_due_at)
+WHERE x.closed_at IS NULL
+RETURNING x.status
+"""
 
 
 def post(connection: Connection, project_pk: int, facts: dict[str, Any]) -> str:
-    """Store what `POST /executions` says and return the status in force.
+    """Store what `POST /executions` says and return the status in force; one statement.
 
     The first POST counts, and only for what no PATCH has set: a repeated or late one changes nothing.
     """
-    said = {name: value for name, value in facts.items() if value is not None}
-    statement = insert(executions).values(
-        project_pk=project_pk, posted_at=func.now(), paused_at=_pause_start(said["status"]), **said
-    )
-    is_first_word = and_(_x.posted_at.is_(None), _x.patched_at.is_(None))
-    kept: dict[str, ColumnElement[Any]] = {
-        name: func.coalesce(_x[name], statement.excluded[name])
-        for name in said
-        if name not in ("execution_id", "status", "started_at")
+    parameters = {
+        "project": project_pk,
+        "facts": json_text(facts),
+        "has_start": facts.get("started_at") is not None,
     }
-    if "started_at" in said:
-        # A row that was made for an event or a PATCH has only the server's guess.
-        kept["started_at"] = case(
-            (_x.posted_at.is_(None), statement.excluded.started_at), else_=_x.started_at
-        )
-    upsert = statement.on_conflict_do_update(
-        index_elements=[_x.project_pk, _x.execution_id],
-        set_={
-            **kept,
-            "posted_at": func.coalesce(_x.posted_at, statement.excluded.posted_at),
-            "status": case((is_first_word, statement.excluded.status), else_=_x.status),
-            "paused_at": case((is_first_word, statement.excluded.paused_at), else_=_x.paused_at),
-        },
-    ).returning(_x.status)
-    return str(connection.execute(upsert).scalar_one())
+    return str(connection.exec_driver_sql(_POST, parameters).scalar_one())
 
 
 def patch(connection: Connection, project_pk: int, execution_id: str, facts: dict[str, Any]) -> str:
@@ -71,51 +109,19 @@ def patch(connection: Connection, project_pk: int, execution_id: str, facts: dic
     Raises:
         ConflictError: it is closed already, with another status.
     """
-    connection.execute(
-        insert(executions)
-        .values(project_pk=project_pk, execution_id=execution_id)
-        .on_conflict_do_nothing()
-    )
-    row = connection.execute(
-        select(_x.pk, _x.status, _x.closed_at)
-        .where(_x.project_pk == project_pk, _x.execution_id == execution_id)
-        .with_for_update()
-    ).one()
-    status = facts["status"]
-    if row.closed_at is not None:
-        if status != row.status:
-            raise ConflictError(f"invalid lifecycle transition: {row.status} -> {status}")
-        return str(row.status)
-    connection.execute(
-        update(executions).where(_x.pk == row.pk).values(_changes(row.status, facts))
-    )
-    return str(status)
-
-
-def _changes(before: str, facts: dict[str, Any]) -> dict[str, Any]:
-    status = facts["status"]
-    changes = {name: value for name, value in facts.items() if value is not None}
-    changes["patched_at"] = func.now()
-    if status == "awaiting_human":
-        changes["paused_at"] = func.coalesce(_x.paused_at, func.now())
-        if before != status:
-            changes["pause_count"] = _x.pause_count + 1
-    else:
-        changes["paused_at"] = None
-        changes["total_paused_ms"] = _x.total_paused_ms + _paused_ms()
-    if status not in _OPEN:
-        changes["closed_at"] = changes["detect_due_at"] = func.now()
-        changes.setdefault("ended_at", func.now())
-    return changes
-
-
-def _paused_ms() -> ColumnElement[int]:
-    seconds = func.extract("epoch", func.now() - _x.paused_at)
-    return func.coalesce(func.floor(seconds * 1000), 0)
-
-
-def _pause_start(status: str) -> ColumnElement[datetime] | None:
-    return func.now() if status == "awaiting_human" else None
+    parameters = {
+        "project": project_pk,
+        "execution_id": execution_id,
+        "facts": json_text(facts),
+    }
+    if status := connection.exec_driver_sql(_PATCH, parameters).scalar_one_or_none():
+        return str(status)
+    kept = connection.execute(
+        select(_x.status).where(_x.project_pk == project_pk, _x.execution_id == execution_id)
+    ).scalar_one()
+    if kept != facts["status"]:
+        raise ConflictError(f"invalid lifecycle transition: {kept} -> {facts['status']}")
+    return str(kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +199,7 @@ WHERE x.pk = e.pk
 
 def mark_examined(connection: Connection, rows: list[ExaminedRow]) -> None:
     """Take executions off the due list."""
-    connection.exec_driver_sql(_MARK_EXAMINED, {"rows": json_rows(rows)})
+    connection.exec_driver_sql(_MARK_EXAMINED, {"rows": json_text(rows)})
 
 
 def make_due(
@@ -287,6 +293,19 @@ class Event(Struct, frozen=True, kw_only=True):
     payload: Raw
 
 
+class TimelineEvent(Struct, frozen=True, kw_only=True):
+    """An event as a page shows it; of a large payload only the beginning."""
+
+    event_id: str
+    event_type: str
+    sequence: int
+    timestamp: datetime
+    received_at: datetime
+    duration_ms: int | None
+    payload: str
+    payload_chars: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionFilter:
     """Which executions a list has; None: all."""
@@ -360,6 +379,37 @@ def events_of(connection: Connection, execution_pk: int, limit: int = 10_000) ->
         )
         for event_id, event_type, sequence, timestamp, received_at, duration_ms, payload in rows
     ]
+
+
+def timeline(
+    connection: Connection, execution_pk: int, *, offset: int, limit: int, payload_chars: int
+) -> list[TimelineEvent]:
+    """Read some of an execution's events in their order, each payload indented and cut."""
+    e = events.c
+    text = func.coalesce(func.jsonb_pretty(e.payload), "null")
+    statement = (
+        select(
+            e.event_id,
+            e.event_type,
+            e.sequence,
+            e.timestamp,
+            e.received_at,
+            e.duration_ms,
+            func.left(text, payload_chars).label("payload"),
+            func.length(text).label("payload_chars"),
+        )
+        .where(e.execution_pk == execution_pk)
+        .order_by(e.sequence, e.timestamp, e.event_id)
+        .offset(offset)
+        .limit(limit)
+    )
+    return [TimelineEvent(**row) for row in connection.execute(statement).mappings()]
+
+
+def has_any(connection: Connection, project_pk: int) -> bool:
+    """Tell whether a project has sent anything yet."""
+    statement = select(exists().where(_x.project_pk == project_pk))
+    return bool(connection.execute(statement).scalar_one())
 
 
 def _shown(connection: Connection, statement: Select[Any]) -> list[Execution]:

@@ -3,6 +3,7 @@
 Their numbers are `occurrences.replace`'s business.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -172,6 +173,12 @@ def get(connection: Connection, project_pk: int, group_id: str) -> FailureGroup:
     if not found:
         raise NotFoundError("failure group")
     return found[0]
+
+
+def known(connection: Connection, project_pk: int, group_ids: Collection[str]) -> set[str]:
+    """Tell which of some groups the project has; others may be made by later examinations."""
+    statement = select(_g.group_id).where(_g.project_pk == project_pk, _g.group_id.in_(group_ids))
+    return set(connection.execute(statement).scalars())
 
 
 def members_page(connection: Connection, group_pk: int, paging: Paging) -> Page[Member]:

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from mesedi_server.store.database import Connection
-from mesedi_server.store.json_rows import json_rows
+from mesedi_server.store.json_text import json_text
 
 
 class OccurrenceRow(Struct):
@@ -155,8 +155,8 @@ def replace(
     back; the groups are made, counted and reopened with it.
     """
     parameters = {
-        "rows": json_rows(rows),
-        "executions": json_rows(list(execution_pks)),
+        "rows": json_text(rows),
+        "executions": json_text(list(execution_pks)),
         "classes": "{" + ",".join(classes) + "}",
     }
     if rows:

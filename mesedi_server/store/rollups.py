@@ -12,7 +12,7 @@ from msgspec import Struct
 from detectors import PairSummary
 from detectors.exact import nearest_float
 from mesedi_server.store.database import Connection
-from mesedi_server.store.json_rows import json_rows
+from mesedi_server.store.json_text import json_text
 
 _COLUMNS = """execution_pk, project_pk, evaluator_id, metric_type, events, measured, mean, mean_exact, lowest, highest,
     unmeasured, failed, failed_rank, higher_is_better, raw_out_of_range"""
@@ -73,8 +73,8 @@ def replace(connection: Connection, examined: Iterable[Examined]) -> None:
     examined = list(examined)
     rows = [_row(execution, pair) for execution in examined for pair in execution.summaries]
     parameters = {
-        "rows": json_rows(rows),
-        "executions": json_rows([execution.execution_pk for execution in examined]),
+        "rows": json_text(rows),
+        "executions": json_text([execution.execution_pk for execution in examined]),
     }
     connection.exec_driver_sql(_REPLACE, parameters)
 
@@ -145,6 +145,22 @@ WHERE r.project_pk = %(project)s AND {_IN_SPAN}
 GROUP BY 1, 2
 """
 
+# One step of the index a pair, however many rows a pair has.
+_PAIRS = """
+WITH RECURSIVE pairs AS (
+    (SELECT evaluator_id, metric_type FROM score_rollups WHERE project_pk = %(project)s
+    ORDER BY evaluator_id, metric_type LIMIT 1)
+    UNION ALL
+    SELECT following.evaluator_id, following.metric_type
+    FROM pairs CROSS JOIN LATERAL (
+        SELECT r.evaluator_id, r.metric_type FROM score_rollups r
+        WHERE r.project_pk = %(project)s
+            AND (r.evaluator_id, r.metric_type) > (pairs.evaluator_id, pairs.metric_type)
+        ORDER BY r.evaluator_id, r.metric_type LIMIT 1) following
+)
+SELECT evaluator_id, metric_type FROM pairs LIMIT %(limit)s
+"""
+
 _EXECUTIONS_IN_SPAN = f"SELECT count(*) FROM executions x WHERE {_IN_SPAN}"
 
 
@@ -171,7 +187,7 @@ def count_firing(
     parameters = {
         "project": project_pk,
         "days": days,
-        "pairs": json_rows([list(pair) for pair in pairs]),
+        "pairs": json_text([list(pair) for pair in pairs]),
         **_floor(1, floors),
     }
     rows = connection.exec_driver_sql(_FIRING, parameters)
@@ -194,10 +210,19 @@ def of_execution(connection: Connection, execution_pk: int) -> list[RollupRow]:
     return [RollupRow(*row) for row in rows]
 
 
+def pairs_of_project(
+    connection: Connection, project_pk: int, limit: int = 200
+) -> list[tuple[str, str]]:
+    """List the (evaluator, metric) pairs that a project has sent scores of, by name."""
+    parameters = {"project": project_pk, "limit": limit}
+    rows = connection.exec_driver_sql(_PAIRS, parameters)
+    return [(evaluator_id, metric_type) for evaluator_id, metric_type in rows]
+
+
 def _floor(number: int, floors: Floors) -> dict[str, Any]:
     return {
         f"floor{number}": floors.mean_floor,
-        f"map{number}": json_rows([floors.per_evaluator_floors])[1:-1],
+        f"map{number}": json_text([floors.per_evaluator_floors])[1:-1],
     }
 
 

@@ -104,3 +104,19 @@ def history(
         Change(version, value, value is None, changed_at, changed_by, reason)
         for version, value, changed_at, changed_by, reason in rows
     ]
+
+
+def history_of_detector(
+    connection: Connection, project_pk: int, detector: str, limit: int = 50
+) -> list[tuple[str, Change]]:
+    """List the changes of all of a detector's keys, each with its key, newest first."""
+    rows = connection.execute(
+        select(_t.threshold_key, _t.version, _t.value, _t.changed_at, _t.changed_by, _t.reason)
+        .where(_t.project_pk == project_pk, _t.detector == detector)
+        .order_by(_t.version.desc())
+        .limit(limit)
+    )
+    return [
+        (key, Change(version, value, value is None, changed_at, changed_by, reason))
+        for key, version, value, changed_at, changed_by, reason in rows
+    ]

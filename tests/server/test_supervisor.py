@@ -17,21 +17,15 @@ PATIENCE_S = 20.0
 
 # Says that it runs, and what told it to end.
 OBEDIENT = r"""
-import os, signal, sys
+import os, signal
 
-def say(line):
-    # In one piece: others write to the same pipe.
-    os.write(1, f"{{line}}\n".encode())
-
-def end(number, frame):
-    say(f"{name} was told {{signal.Signals(number).name}}")
-    sys.exit(0)
-
-for number in (signal.SIGINT, signal.SIGTERM):
-    signal.signal(number, end)
-say(f"{name} runs {{os.getpid()}}")
-while True:
-    signal.pause()
+# Blocked and waited for: a handler may run just before the pause, which then lasts for ever.
+ENDS = {{signal.SIGINT, signal.SIGTERM}}
+signal.pthread_sigmask(signal.SIG_BLOCK, ENDS)
+# In one piece: others write to the same pipe.
+os.write(1, f"{name} runs {{os.getpid()}}\n".encode())
+number = signal.sigwait(ENDS)
+os.write(1, f"{name} was told {{signal.Signals(number).name}}\n".encode())
 """
 STUBBORN = r"""
 import os, signal, subprocess, sys

@@ -1,0 +1,216 @@
+"""The command `mesedi-server`."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from mesedi_server import __version__, config, migrating
+from mesedi_server.embedded import reach_database
+from mesedi_server.errors import MesediError
+from mesedi_server.store import executions, people, projects
+from mesedi_server.store.database import Database
+from mesedi_server.up import OPERATOR, address_file
+
+DEFAULT_DATA = "mesedi-data"
+"""Folder of the embedded servers, in the working folder, where none is named."""
+
+_REDETECT_BATCH = 2000
+
+_data = click.option(
+    "--data",
+    type=click.Path(file_okay=False, path_type=Path),
+    envvar="MESEDI_DATA",
+    default=DEFAULT_DATA,
+    show_default=True,
+    help="Data folder of the embedded servers.",
+)
+_host = click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+_port = click.option("--port", default=8080, show_default=True, type=click.IntRange(1, 65535))
+
+
+@click.group()
+@click.version_option(__version__, prog_name="mesedi-server")
+def cli() -> None:
+    """Catch the failing answers of LLM, agent and RAG pipelines.
+
+    `up` starts everything on this machine. With MESEDI_DATABASE_URL and MESEDI_BROKER_URL set,
+    `web`, `worker` and `migrate` run on servers of your own.
+    """
+
+
+@cli.command()
+@_host
+@_port
+@_data
+def up(host: str, port: int, data: Path) -> None:
+    """Start everything: database, broker, web and worker, with the data in one folder."""
+    from mesedi_server import up as all_in_one  # noqa: PLC0415 - named like this command
+
+    sys.exit(all_in_one.run(data, host, port))
+
+
+@cli.command()
+@_host
+@_port
+def web(host: str, port: int) -> None:
+    """Answer requests, on MESEDI_DATABASE_URL and MESEDI_BROKER_URL."""
+    from mesedi_server import serve  # noqa: PLC0415 - other commands need no web server
+
+    settings = config.from_environment()
+    migrating.check(settings.database_url)
+    serve.web(settings, host, port)
+
+
+@cli.command()
+def worker() -> None:
+    """Examine what comes in, on MESEDI_DATABASE_URL and MESEDI_BROKER_URL; beat runs along."""
+    from mesedi_server import serve  # noqa: PLC0415 - other commands need no Celery
+
+    settings = config.from_environment()
+    migrating.check(settings.database_url)
+    serve.worker(settings)
+
+
+@cli.command()
+@click.option("--sql", is_flag=True, help="Print the statements instead of running them.")
+@_data
+def migrate(sql: bool, data: Path) -> None:  # noqa: FBT001 - click passes options so
+    """Bring the database's schema up to date."""
+    with _database_url(data) as url:
+        migrating.upgrade(url, sql=sql)
+    if not sql:
+        click.echo(f"The schema is at {migrating.head()}.", err=True)
+
+
+@cli.command()
+@click.argument("name")
+@_data
+def create_project(name: str, data: Path) -> None:
+    """Make a project and print its id."""
+    with _database(data) as database, database.transaction() as connection:
+        project = projects.create(connection, name)
+        people.ensure_operator(connection, OPERATOR)
+    click.echo(project.project_id)
+
+
+@cli.command()
+@click.option("--project", required=True, help="Name or id of the project.")
+@click.option(
+    "--scopes", default="ingest", show_default=True, help="Of ingest, read, admin; with commas."
+)
+@click.option("--name", default="", help="What the key is for.")
+@_data
+def create_key(project: str, scopes: str, name: str, data: Path) -> None:
+    """Make an API key and print it: the only time that it is shown."""
+    wanted = [scope.strip() for scope in scopes.split(",")]
+    unknown = [scope for scope in wanted if scope not in projects.SCOPES]
+    if unknown:
+        known = ", ".join(projects.SCOPES)
+        raise click.BadParameter(f"{unknown[0]!r} is not one of {known}", param_hint="--scopes")
+    with _database(data) as database, database.transaction() as connection:
+        owner = projects.by_name(connection, project)
+        key = projects.create_key(connection, owner, wanted, name=name)
+    click.echo(key)
+
+
+@cli.command()
+@click.option("--user", default=OPERATOR, show_default=True, help="Whom the link signs in.")
+@click.option(
+    "--address", envvar="MESEDI_PUBLIC_URL", default="", help="Address that the pages have."
+)
+@_data
+def sign_in_link(user: str, address: str, data: Path) -> None:
+    """Print a link that signs a person in once, within a day, as admin of all projects."""
+    with _database(data) as database, database.transaction() as connection:
+        token = people.create_sign_in_link(connection, people.ensure_operator(connection, user))
+    base = address or _last_address(data)
+    click.echo(f"{base.rstrip('/')}/sign-in?token={token}")
+
+
+@cli.command()
+@click.option("--project", required=True, help="Name or id of the project.")
+@click.option("--since", required=True, help="Start of the span (ISO 8601; UTC without a zone).")
+@click.option("--until", help="End of the span.")
+@_data
+def redetect(project: str, since: str, until: str | None, data: Path) -> None:
+    """Examine the executions of a time span again, by the thresholds in force now."""
+    start, end = _time(since, "--since"), None if until is None else _time(until, "--until")
+    asked_at, marked = datetime.now(UTC), 0
+    with _database(data) as database:
+        while True:
+            with database.transaction() as connection:
+                count = executions.make_due(
+                    connection,
+                    projects.by_name(connection, project).pk,
+                    since=start,
+                    until=end,
+                    asked_at=asked_at,
+                    limit=_REDETECT_BATCH,
+                )
+            marked += count
+            if count == 0:
+                break
+    click.echo(f"{marked} executions are due again; the workers examine them within seconds.")
+
+
+@contextmanager
+def _database(data: Path) -> Iterator[Database]:
+    with _database_url(data) as url:
+        migrating.check(url)
+        database = Database(url, connections=1, patient=True)
+        try:
+            yield database
+        finally:
+            database.close()
+
+
+@contextmanager
+def _database_url(data: Path) -> Iterator[str]:
+    external = os.environ.get("MESEDI_DATABASE_URL", "").strip()
+    if external and not _is_data_named():
+        yield external
+        return
+    with reach_database(data) as url:
+        yield url
+
+
+def _is_data_named() -> bool:
+    source = click.get_current_context().get_parameter_source("data")
+    return source in (
+        click.core.ParameterSource.COMMANDLINE,
+        click.core.ParameterSource.ENVIRONMENT,
+    )
+
+
+def _last_address(data: Path) -> str:
+    try:
+        return address_file(data).read_text().strip()
+    except OSError:
+        return "http://127.0.0.1:8080"
+
+
+def _time(text: str, option: str) -> datetime:
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise click.BadParameter(
+            f"{text!r} is no time like 2026-12-01T12:00:00Z", param_hint=option
+        ) from None
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+def main() -> None:
+    """Run the command; what the server can explain is a message, not a traceback."""
+    try:
+        cli()
+    except MesediError as error:
+        sys.exit(f"mesedi-server: {error}")
+
+
+if __name__ == "__main__":
+    main()

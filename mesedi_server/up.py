@@ -1,0 +1,121 @@
+"""`mesedi-server up`: everything in one command, on an embedded PostgreSQL and Valkey."""
+
+import errno
+import os
+import socket
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from mesedi_server import __version__, migrating
+from mesedi_server.embedded import Addresses, EmbeddedServers
+from mesedi_server.errors import ConfigurationError
+from mesedi_server.store import people, projects
+from mesedi_server.store.database import Database
+from mesedi_server.supervisor import Program, Supervisor
+
+FIRST_PROJECT = "default"
+"""Name of the project that a new data folder begins with."""
+OPERATOR = "operator"
+"""Name of the person that sign-in links are for, where no other is named."""
+
+_READY_S = 60.0
+
+
+def run(data_dir: Path, host: str, port: int) -> int:
+    """Start all servers, migrate, and run until told to stop; return the exit code.
+
+    Raises:
+        EmbeddedError: the folder or the servers do not allow it.
+        SchemaError: the data are of a newer version.
+        ConfigurationError: the port is taken.
+    """
+    _check_port(host, port)
+    url = f"http://{_written(host)}:{port}"
+    servers = EmbeddedServers(data_dir)
+    with servers as addresses:
+        migrating.upgrade(addresses.database_url)
+        address_file(data_dir).write_text(f"{url}\n")
+        welcome = _welcome(addresses.database_url, data_dir, url)
+        supervisor = Supervisor(_programs(addresses, host, port), check=servers.casualty)
+        threading.Thread(target=_greet, args=(url, welcome), daemon=True).start()
+        return supervisor.run()
+
+
+def address_file(data_dir: Path) -> Path:
+    """Where a data folder keeps the address that its server was last started with."""
+    return data_dir / "address"
+
+
+def _check_port(host: str, port: int) -> None:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                reason = "is in use by another program. Stop it, or choose another with --port."
+            else:
+                reason = (
+                    f"cannot be listened on: {error.strerror}. Choose others with --host, --port."
+                )
+            raise ConfigurationError(f"{host}:{port} {reason}") from error
+
+
+def _written(host: str) -> str:
+    if host in ("0.0.0.0", "::"):  # noqa: S104 - compared, not bound
+        return "127.0.0.1"
+    return f"[{host}]" if ":" in host else host
+
+
+def _welcome(database_url: str, data_dir: Path, url: str) -> str:
+    database = Database(database_url, connections=1, patient=True)
+    try:
+        with database.transaction() as connection:
+            lines = [f"mesedi-server {__version__} is running at {url}", ""]
+            key = None
+            if not projects.everyone(connection):
+                first = projects.create(connection, FIRST_PROJECT)
+                key = projects.create_key(connection, first, ["ingest"], name="first key")
+            user_pk = people.ensure_operator(connection, OPERATOR)
+            token = people.create_sign_in_link(connection, user_pk)
+    finally:
+        database.close()
+    lines.append(f"  Sign in (once, within a day): {url}/sign-in?token={token}")
+    if key is not None:
+        lines.append(f"  Ingest key (shown only now):  {key}")
+    lines += [f"  Data:                         {data_dir.absolute()}", "", "Ctrl-C stops it."]
+    return "\n".join(lines)
+
+
+def _programs(addresses: Addresses, host: str, port: int) -> list[Program]:
+    mesedi = [sys.executable, "-m", "mesedi_server.cli"]
+    environment = {
+        "MESEDI_DATABASE_URL": addresses.database_url,
+        "MESEDI_BROKER_URL": addresses.broker_url,
+        # One of each keeps the memory of a laptop's server small.
+        "MESEDI_WEB_WORKERS": os.environ.get("MESEDI_WEB_WORKERS") or "1",
+        "MESEDI_WORKER_PROCESSES": os.environ.get("MESEDI_WORKER_PROCESSES") or "1",
+    }
+    return [
+        Program("web", [*mesedi, "web", "--host", host, "--port", str(port)], environment),
+        Program("worker", [*mesedi, "worker"], environment),
+    ]
+
+
+def _greet(url: str, welcome: str) -> None:
+    give_up_at = time.monotonic() + _READY_S
+    while time.monotonic() < give_up_at:
+        try:
+            with urllib.request.urlopen(f"{url}/health", timeout=2):  # noqa: S310 - our own address
+                break
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.05)
+    else:
+        return
+    sys.stdout.write(f"{welcome}\n")
+    sys.stdout.flush()
