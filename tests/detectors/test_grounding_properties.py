@@ -11,7 +11,7 @@ from detectors import EvalScore, Thresholds, grounding_failure
 from tests.detectors.factories import at
 
 # A busy machine is no reason to fail.
-patient = settings(max_examples=3000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 FLOORS = [0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0]
 # Few names, so that pairs meet, and colons, so that their key texts do.
@@ -24,7 +24,7 @@ REASONS = st.sampled_from([None, "", " ", "unsupported", "x" * 600])
 
 
 @st.composite
-def executions(draw, max_size=25):
+def executions(draw, max_size=12):
     ids = draw(st.lists(st.integers(0, 10**6), unique=True, max_size=max_size))
     return [draw(eval_scores(f"evt-{number}")) for number in ids]
 
