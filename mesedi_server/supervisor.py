@@ -199,9 +199,12 @@ def _signals() -> Iterator[Callable[[float], set[int]]]:
             return set()
         return set(os.read(reader, 1024))
 
-    watched = (*_STOP_SIGNALS, signal.SIGCHLD)
+    # What whoever started us had us ignore stays ignored, as nohup wants.
+    heard = [one for one in _STOP_SIGNALS if signal.getsignal(one) != signal.SIG_IGN]
     previous_pipe = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    previous = {number: signal.signal(number, lambda *_: None) for number in watched}
+    previous = {
+        number: signal.signal(number, lambda *_: None) for number in (*heard, signal.SIGCHLD)
+    }
     try:
         yield received
     finally:

@@ -56,6 +56,13 @@ class _FailureGroups(_Filter):
     include_resolved = fields.Boolean()
 
 
+# The names that these facts have in the answers.
+_ALIASES = {
+    "class": "failure_class",
+    "evaluator_id": "evaluator",
+    "metric_type": "metric",
+}
+
 PAGE = _Page()
 EXECUTIONS = _Executions()
 FAILURE_GROUPS = _FailureGroups()
@@ -67,7 +74,9 @@ def read(schema: Schema) -> dict[str, Any]:
     Raises:
         RefusedError: a value of the wrong type.
     """
-    given = {name: value for name, value in request.args.items() if value != ""}
+    given = {
+        _ALIASES.get(name, name): value for name, value in request.args.items() if value != ""
+    }
     return load(schema, given)
 
 

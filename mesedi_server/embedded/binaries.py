@@ -47,7 +47,7 @@ class Program:
             )
         except (OSError, subprocess.SubprocessError):
             return None
-        found = re.search(r"\d+(\.\d+)+", answer.stdout)
+        found = re.search(r"\d+(\.\d+)*", answer.stdout)
         return found and found.group()
 
 

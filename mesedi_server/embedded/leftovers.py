@@ -20,7 +20,7 @@ from mesedi_server.embedded.errors import ServerFailedError
 _PAUSE_S = 0.02
 # Fast shutdown, immediate shutdown (the log is replayed at the next start), the end.
 FAREWELLS = ((signal.SIGINT, 30.0), (signal.SIGQUIT, 5.0), (signal.SIGKILL, 5.0))
-_A_SERVER = re.compile(r"(\S*/)?postgres\s.*-D\s")
+_A_SERVER = re.compile("(.*/)?postgres -D ")
 _ITS_CHILD = re.compile(r"postgres: ")
 
 

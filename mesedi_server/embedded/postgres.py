@@ -170,11 +170,12 @@ class Postgres:
                 umask=0o077,
             )
         try:
-            code = process.wait(_INITDB_S)
-        except BaseException:
+            process.wait(_INITDB_S)
+        except subprocess.TimeoutExpired:
+            raise self.log.failure(f"did not make its files in {_INITDB_S:g} s") from None
+        finally:
             tether.end(process, *FAREWELLS)
-            raise
-        if code:
+        if process.returncode:
             raise self.log.failure("cannot make its files")
         draft.rename(self._cluster)
         _make_lasting(self._folder.servers)

@@ -59,7 +59,10 @@ ON CONFLICT (project_pk, execution_id) DO UPDATE SET
     -- A row that was made for an event or a PATCH has only the server's guess.
     started_at = CASE WHEN x.posted_at IS NULL AND %(has_start)s THEN excluded.started_at ELSE x.started_at END,
     status = CASE WHEN x.posted_at IS NULL AND x.patched_at IS NULL THEN excluded.status ELSE x.status END,
-    paused_at = CASE WHEN x.posted_at IS NULL AND x.patched_at IS NULL THEN excluded.paused_at ELSE x.paused_at END
+    paused_at = CASE WHEN x.posted_at IS NULL AND x.patched_at IS NULL THEN excluded.paused_at ELSE x.paused_at END,
+    -- Occurrences carry the release: one that comes after the examination is worth another.
+    detect_due_at = CASE WHEN x.examined_at IS NOT NULL AND x.posted_at IS NULL THEN coalesce(x.detect_due_at, now())
+        ELSE x.detect_due_at END
 RETURNING x.status
 """
 

@@ -64,6 +64,12 @@ class Courier:
             answer = self._try(method, path, body)
         return answer
 
+    def hang_up(self) -> None:
+        """Close the connection; the next request opens another."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
     def disown(self) -> None:
         """Close a forked child's copy of the connection without a word to the server."""
         sock = self._connection and self._connection.sock
@@ -81,7 +87,7 @@ class Courier:
             return self._read(connection.getresponse())
         except (OSError, http.client.HTTPException) as error:
             self._timed_out = isinstance(error, TimeoutError)
-            self._hang_up()
+            self.hang_up()
             return SILENT
 
     def _connected(self) -> http.client.HTTPConnection | None:
@@ -113,13 +119,8 @@ class Courier:
     def _read(self, response: http.client.HTTPResponse) -> Answer:
         content = response.read(_MAX_ANSWER_BYTES)
         if response.will_close or not response.isclosed():
-            self._hang_up()
+            self.hang_up()
         return Answer(response.status, content, _retry_after(response.headers.get("Retry-After")))
-
-    def _hang_up(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
 
 
 def _best_compression() -> tuple[str, Callable[[bytes], bytes]]:

@@ -12,7 +12,7 @@ from mesedi._courier import UNREACHABLE, Courier
 from mesedi._guard import say_once, unsay
 from mesedi._ids import Ids
 from mesedi._lanes import Lane, Lanes
-from mesedi._pieces import Ending, Piece, Report, Start
+from mesedi._pieces import Ending, Piece, Report, Start, is_event
 from mesedi._settings import Settings
 from mesedi._tally import Tally
 from mesedi._verdicts import Fate, Verdict, judge
@@ -122,7 +122,7 @@ class Delivery:
     def _from_lane(self, lane: Lane, most: int, room: int) -> list[_Parcel]:
         # A lane that fails again and again sends less each time, until what is wrong is alone.
         most = max(1, most >> max(0, lane.strikes - _ALONE_FROM))
-        events = itertools.takewhile(lambda piece: piece.is_event, lane.pieces)
+        events = itertools.takewhile(is_event, lane.pieces)
         parcels = []
         for piece in itertools.islice(events, most):
             parcels.append(_Parcel(lane, piece, self._written(piece)))
@@ -208,7 +208,7 @@ class Delivery:
         piece = self.lanes.settle(lane)
         self._released[0] += 1
         self._released[1] += piece.size
-        return self.events if piece.is_event else self.reports
+        return self.events if is_event(piece) else self.reports
 
     def _wait(self, lanes: Iterable[Lane], verdict: Verdict) -> None:
         """Let the lanes rest after a failure that may pass."""

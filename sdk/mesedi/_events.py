@@ -16,7 +16,7 @@ _SEVERITIES = {"warning", "error", "critical"}
 
 
 @_client.emitter
-def emit_eval_score(
+def emit_eval_score(  # noqa: PLR0917 - the reference takes them by position
     evaluator: str | None = None,
     metric: str | None = None,
     score: object = None,
@@ -41,8 +41,8 @@ def emit_eval_score(
     also of another process; without either it makes an execution of its own.
 
     Args:
-        evaluator: who judged, such as `ragas`; also by the name `evaluator_id`.
-        metric: what was judged, such as `faithfulness`; also by the name `metric_type`.
+        evaluator: who judged, such as `ragas`.
+        metric: what was judged, such as `faithfulness`.
         score: a number, or what holds one (numpy, torch, a Ragas result, "0.9"); a word such
             as "pass" counts as 1 or 0; None, NaN and other labels are *unmeasured*, never 0.
         passed: the evaluator's own verdict; left out or None, there is none.
@@ -50,11 +50,14 @@ def emit_eval_score(
         higher_is_better: False for metrics such as a hallucination rate.
         reason: why, in the evaluator's words.
         confidence: how sure the evaluator is.
+        execution_id: the execution to attach it to.
         answer_id: which answer was judged (see `record_answer`).
         scale: `(min, max)` of scores that are not between 0 and 1.
         status: why there is no score: `error` or `not_scored`.
         metadata: anything else worth keeping; copied.
         event_id: your own id of this score: the server stores each id once.
+        evaluator_id: another name of `evaluator`.
+        metric_type: another name of `metric`.
     """
     client = _client.for_emitting()
     if client is None:
@@ -84,10 +87,10 @@ def emit_eval_score(
             "" if metric is None else text(metric),
             score,
             passed,
-            None if threshold is None else number(threshold),
-            bool(higher_is_better),
-            None if reason is None else text(reason),
-            None if confidence is None else number(confidence),
+            threshold if threshold is None else number(threshold),
+            higher_is_better is True or bool(higher_is_better),
+            reason if reason is None else text(reason),
+            confidence if confidence is None else number(confidence),
             extra,
             event_id,
         )
@@ -128,9 +131,14 @@ def record_answer(
     """Send the text that scores are about: question, answer and what was retrieved.
 
     Args:
+        question: what was asked.
+        answer: what your pipeline said.
         contexts: the passages in order, as strings or objects with a text; an empty list
             says that nothing was found, None that nothing is known. A mapping goes as it is.
         answer_id: your own id; default: a new one.
+        execution_id: the execution to attach it to.
+        metadata: anything else worth keeping; copied.
+        event_id: your own id of this event.
 
     Returns:
         The answer's id, for `emit_eval_score(..., answer_id=...)`.

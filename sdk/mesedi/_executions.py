@@ -1,6 +1,7 @@
 """An execution: one run of a pipeline, which the events inside it belong to."""
 
 import asyncio
+import contextlib
 import functools
 import itertools
 import os
@@ -34,7 +35,7 @@ class Execution:
         self._began = 0.0
         self._pid = 0
 
-    def __enter__(self) -> "Execution":
+    def __enter__(self) -> "Execution":  # noqa: PYI034 - Self came with 3.11
         self.start()
         self.enter()
         return self
@@ -48,7 +49,7 @@ class Execution:
         self.leave()
         self.end(error)
 
-    async def __aenter__(self) -> "Execution":
+    async def __aenter__(self) -> "Execution":  # noqa: PYI034 - as above
         return self.__enter__()
 
     async def __aexit__(
@@ -91,11 +92,9 @@ class Execution:
 
     def leave(self) -> None:
         """Go back to the execution around it."""
-        try:
+        # A generator may finish in another context than it began in: nothing to go back to.
+        with contextlib.suppress(ValueError, IndexError):
             _current.reset(self._tokens.pop())
-        except (ValueError, IndexError):
-            # A generator finished in another context than it began in: nothing to go back to.
-            pass
 
 
 def execution(

@@ -1,5 +1,6 @@
 """The SDK's manners: nothing of ours may raise into the host, and nothing is said twice."""
 
+import contextlib
 import functools
 import logging
 from collections.abc import Callable
@@ -18,10 +19,8 @@ def say_once(key: str, text: str, *args: object, level: int = logging.WARNING) -
         return
     # Marked first: a log handler that calls back into the SDK must not come round again.
     _said.add(key)
-    try:
+    with contextlib.suppress(Exception):  # a broken log handler is not the caller's trouble
         logger.log(level, text, *args)
-    except Exception:  # noqa: BLE001, S110 - a broken log handler is not the caller's trouble
-        pass
 
 
 def unsay(key: str) -> None:

@@ -1,5 +1,6 @@
 """Where callers leave their pieces: bounded, never blocking, and rung only when it matters."""
 
+import contextlib
 import itertools
 import threading
 from collections import deque
@@ -19,10 +20,8 @@ class Bell:
 
     def ring(self) -> None:
         """Wake the sender, or keep it from its next sleep."""
-        try:
+        with contextlib.suppress(RuntimeError):  # rung already
             self._silence.release()
-        except RuntimeError:
-            pass  # rung already
 
     def wait(self, timeout_s: float | None) -> None:
         """Sleep until somebody rings; None is for ever, 0 takes back a ring that came early."""

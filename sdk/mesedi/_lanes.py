@@ -11,7 +11,7 @@ import itertools
 from collections import deque
 from collections.abc import Callable
 
-from mesedi._pieces import Piece
+from mesedi._pieces import Piece, is_event
 
 
 class Lane:
@@ -114,7 +114,7 @@ class Lanes:
         self._by_execution = {key: lane for key, lane in self._by_execution.items() if lane.pieces}
         pieces = [piece for lane in self for piece in lane.pieces]
         self.ready = len(pieces)
-        self.events = sum(piece.is_event for piece in pieces)
+        self.events = sum(is_event(piece) for piece in pieces)
         self.reports = self.ready - self.events
         for lane in self:
             lane.resting = False
@@ -126,10 +126,10 @@ class Lanes:
         self._line_up(lane)
 
     def _line_up(self, lane: Lane) -> None:
-        (self._speaking if lane.pieces[0].is_event else self._reporting).append(lane)
+        (self._speaking if is_event(lane.pieces[0]) else self._reporting).append(lane)
 
     def _count(self, piece: Piece, by: int) -> None:
-        if piece.is_event:
+        if is_event(piece):
             self.events += by
         else:
             self.reports += by

@@ -4,9 +4,9 @@ Captured on the caller's thread as small immutable tuples; spelled out for the w
 sender's. `execution_id` is "" for a score that no execution holds: it gets one of its own.
 """
 
-import datetime
+import datetime as dt
 from collections.abc import Mapping
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeGuard
 from urllib.parse import quote
 
 from mesedi._ids import Ids
@@ -25,9 +25,15 @@ class Start(NamedTuple):
     at: float
     labels: Mapping[str, str]
 
-    is_event = False
-    size = 0
-    method = "POST"
+    @property
+    def method(self) -> str:
+        """How the report goes."""
+        return "POST"
+
+    @property
+    def size(self) -> int:
+        """Bytes of text beyond the tuple: none to speak of."""
+        return 0
 
     @property
     def path(self) -> str:
@@ -56,9 +62,15 @@ class Ending(NamedTuple):
     duration_ms: int
     crash_signature: str | None
 
-    is_event = False
-    size = 0
-    method = "PATCH"
+    @property
+    def method(self) -> str:
+        """How the report goes."""
+        return "PATCH"
+
+    @property
+    def size(self) -> int:
+        """Bytes of text beyond the tuple: none to speak of."""
+        return 0
 
     @property
     def path(self) -> str:
@@ -94,8 +106,6 @@ class Score(NamedTuple):
     confidence: float | None
     extra: Mapping[str, Json] | None
     event_id: str | None
-
-    is_event = True
 
     @property
     def size(self) -> int:
@@ -136,8 +146,6 @@ class Observation(NamedTuple):
     size: int
     event_id: str | None
 
-    is_event = True
-
     def wire(self, ids: Ids) -> dict[str, Json]:
         """Spell the event."""
         return _event(self, ids, self.event_type, self.content)
@@ -146,6 +154,11 @@ class Observation(NamedTuple):
 Event: TypeAlias = Score | Observation
 Report: TypeAlias = Start | Ending
 Piece: TypeAlias = Event | Report
+
+
+def is_event(piece: Piece) -> TypeGuard[Event]:
+    """Tell events from the reports of an execution's start and end."""
+    return isinstance(piece, Score | Observation)
 
 
 def with_own_execution(event: Event, ids: Ids) -> tuple[Start, Event, Ending]:
@@ -165,7 +178,7 @@ def execution_path(execution_id: str) -> str:
 
 def rfc3339(at: float) -> str:
     """Spell a Unix time in UTC with microseconds."""
-    moment = datetime.datetime.fromtimestamp(at, datetime.timezone.utc)
+    moment = dt.datetime.fromtimestamp(at, dt.timezone.utc)
     return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 

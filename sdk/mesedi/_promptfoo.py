@@ -37,6 +37,8 @@ def emit_promptfoo(
     row goes to its entry of `execution_ids`, else the current execution, else one of its own.
 
     Args:
+        result: what promptfoo wrote.
+        execution_ids: the executions of the rows, in their order.
         answers: True sends each row's prompt and output too.
         run_id: your name of this run, such as the file's `evalId`: sending the result twice
             then stores it once.

@@ -48,11 +48,13 @@ def emit_ragas(
     Each row goes to its entry of `execution_ids`, else the current execution, else one of its own.
 
     Args:
+        result: what Ragas answered.
         metric: the name of a single `MetricResult`, which does not know it.
         metrics: columns of records that are metrics of your own.
         thresholds: by metric; gives a verdict. Without one none is invented.
         higher_is_better: by metric, where ours is not right for yours.
         scales: `(min, max)` by metric, for scores that are not between 0 and 1.
+        execution_ids: the executions of the rows, in their order.
         answers: False keeps questions, answers and contexts here.
         run_id: your name of this run: sending the result twice then stores it once.
 

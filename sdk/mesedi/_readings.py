@@ -51,7 +51,9 @@ def read_verdict(value: object) -> bool | None:
 
 def number(value: object) -> float | None:
     """Read a finite number or None: for thresholds and confidences."""
-    return read_score(value).score if value is not None else None
+    if type(value) is float and math.isfinite(value):
+        return value
+    return None if value is None else read_score(value).score
 
 
 def _unwrapped(value: object) -> object:

@@ -52,6 +52,8 @@ def send_rows(
     """
     count = 0
     for place, row in enumerate(rows):
+        if not row.scores:
+            continue
         ids = _DerivedIds(run_id, row.key or str(place))
         target = execution_ids[place] if execution_ids and place < len(execution_ids) else None
         inside = target is not None or current_execution() is not None

@@ -9,7 +9,7 @@ from mesedi._guard import say_once
 from mesedi._ids import Ids
 from mesedi._inbox import Inbox
 from mesedi._lanes import Lane, Lanes
-from mesedi._pieces import Piece, with_own_execution
+from mesedi._pieces import Piece, is_event, with_own_execution
 from mesedi._settings import Settings
 from mesedi._tally import Stats, Tally
 
@@ -105,6 +105,11 @@ class Shipper:
         self._retired = True
         self._inbox.bell.ring()
 
+    @property
+    def is_done(self) -> bool:
+        """Retired, and everything that was here is settled."""
+        return self._retired and self.undelivered() == 0
+
     def close(self, stop_at: float) -> int:
         """Deliver what is here before the monotonic time `stop_at` and take nothing more.
 
@@ -113,8 +118,7 @@ class Shipper:
         self._delivery.hopeless_in_row = 0
         self._delivery.backoff.lift()
         self._delivery.courier.deadline = self._stop_at = stop_at
-        if self.undelivered():
-            self._await_sender(stop_at)
+        self._await_sender(stop_at)
         self._closed = True
         self._inbox.bell.ring()
         return self._give_up()
@@ -125,10 +129,11 @@ class Shipper:
         self._delivery.courier.disown()
 
     def _await_sender(self, stop_at: float) -> None:
-        self._start()
+        if self.undelivered():
+            self._start()
         self._inbox.bell.ring()
         if self._thread is None:
-            # The interpreter starts no more threads by now: this one has to do.
+            # Nothing to do, or the interpreter starts no more threads: this one has to do.
             self._deliver()
         else:
             self._ended.wait(max(0.0, stop_at - time.monotonic()))
@@ -139,16 +144,17 @@ class Shipper:
         pieces = [item for item in items if not isinstance(item, _Barrier)]
         for piece in pieces:
             self._tally(piece).drop("exit")
-        return self._delivery.give_up("exit") + sum(piece.is_event for piece in pieces)
+        events = sum(is_event(piece) for piece in pieces)
+        return events + self._delivery.give_up("exit")
 
     def _waiting(self) -> tuple[int, int]:
         pieces = [item for item in self._inbox.peek() if not isinstance(item, _Barrier)]
-        events = sum(piece.is_event for piece in pieces)
+        events = sum(is_event(piece) for piece in pieces)
         lanes = self._delivery.lanes
         return events + lanes.events, len(pieces) - events + lanes.reports
 
     def _tally(self, piece: Piece) -> Tally:
-        return self._delivery.events if piece.is_event else self._delivery.reports
+        return self._delivery.events if is_event(piece) else self._delivery.reports
 
     def _start(self) -> None:
         with self._lock:
@@ -169,6 +175,7 @@ class Shipper:
             self._delivery.lanes.line_up_again()
             self._deliver()
         finally:
+            self._delivery.courier.hang_up()
             self._thread = None
             self._ended.set()
 
@@ -250,7 +257,7 @@ class Shipper:
             lanes.wake_all()
             item.arm(lanes)
             self._barriers.append(item)
-        elif item.is_event and not item.execution_id:
+        elif is_event(item) and not item.execution_id:
             self._inbox.hold(2)
             for piece in with_own_execution(item, self._ids):
                 lanes.add(piece)

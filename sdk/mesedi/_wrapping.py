@@ -120,7 +120,7 @@ def _async_generator(
             while (item := await _async_step(run, resume)) is not _EXHAUSTED:
                 try:
                     resume = functools.partial(inner.asend, (yield item))
-                except GeneratorExit:
+                except GeneratorExit:  # noqa: PERF203 - each item needs its own
                     await _async_step(run, inner.aclose)
                     raise
                 except BaseException as error:  # noqa: BLE001 - the inner one decides about it

@@ -42,11 +42,13 @@ MORTAL = "import os; os._exit(3)"
 class Running:
     """A supervisor in a process of its own, as a shell starts it: in a group of its own."""
 
-    def __init__(self, programs: dict[str, str], options: str = "") -> None:
+    def __init__(self, programs: dict[str, str], options: str = "", ignored: int = 0) -> None:
         script = f"""
-            import sys
+            import signal, sys
             from mesedi_server.supervisor import Patience, Program, Supervisor
 
+            if {ignored}:
+                signal.signal({ignored}, signal.SIG_IGN)
             programs = {programs!r}
             supervisor = Supervisor(
                 [Program(name, [sys.executable, "-c", code]) for name, code in programs.items()],
@@ -83,8 +85,8 @@ class Running:
 def supervise() -> Iterator[Callable[..., Running]]:
     started = []
 
-    def start(programs: dict[str, str], options: str = "") -> Running:
-        started.append(Running(programs, options))
+    def start(*words: object, **options: object) -> Running:
+        started.append(Running(*words, **options))
         return started[-1]
 
     watchdog = signal.signal(
@@ -125,6 +127,19 @@ def test_a_signal_to_stop_ends_all_programs_in_order(supervise, number):
 
     assert running.end() == 0
     assert sorted(running.lines[2:]) == ["web was told SIGTERM", "worker was told SIGTERM"]
+
+
+def test_a_signal_that_was_ignored_before_stays_so(supervise):
+    programs = {"web": OBEDIENT.format(name="web")}
+    running = supervise(programs, ignored=int(signal.SIGHUP))
+    running.wait_for("web runs")
+
+    running.process.send_signal(signal.SIGHUP)
+    with pytest.raises(subprocess.TimeoutExpired):
+        running.process.wait(0.2)
+    running.process.terminate()
+
+    assert running.end() == 0
 
 
 def test_ctrl_c_in_a_terminal_reaches_the_supervisor_alone(supervise):
