@@ -1,6 +1,7 @@
 """One kept-alive HTTP connection. The sender's thread alone uses it."""
 
 import email.utils
+import encodings.idna  # noqa: F401 - see below
 import gzip
 import http.client
 import json
@@ -12,6 +13,9 @@ from typing import NamedTuple
 from mesedi._plain import Json
 from mesedi._settings import Settings
 from mesedi._version import __version__
+
+# `socket` imports the codec of host names on first use. Were that the sender's thread, a fork
+# in that moment would leave the child with half a module, for ever without a connection.
 
 _COMPRESS_FROM = 1024  # the size from which the published SDK compresses; below it costs more
 _MAX_ANSWER_BYTES = 1024 * 1024

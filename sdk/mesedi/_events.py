@@ -197,10 +197,7 @@ def _place(execution_id: str | None) -> tuple[str, int | None]:
 
 
 def _verdict_of(reading: Reading, passed: object, higher_is_better: object) -> object:
-    """Let a word that is a verdict ("fail") or implies one ("no") be the verdict, if none is given.
-
-    Where lower is better, a "yes" is no pass.
-    """
+    """Take a word for the verdict if none is given; where lower is better, "yes" is no pass."""
     if passed is not None or reading.verdict is None:
         return passed
     spoken = (reading.label or "").lower() in _VERDICT_WORDS

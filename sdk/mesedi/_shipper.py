@@ -88,7 +88,7 @@ class Shipper:
         finally:
             with self._lock:
                 self._flushing -= 1
-        return 0 if reached else max(1, self.undelivered())
+        return 0 if reached else self.undelivered()
 
     def undelivered(self) -> int:
         """Count the events and reports that are neither acknowledged nor given up."""
@@ -196,7 +196,8 @@ class Shipper:
             time.monotonic() >= self._stop_at or self._delivery.hopeless_in_row >= _LAST_ATTEMPTS
         ):
             return True
-        return (self._retired or self._stop_at is not None) and self.undelivered() == 0
+        # A mark in the inbox is no piece, but somebody waits for it.
+        return self._is_leaving and not self._inbox and self.undelivered() == 0
 
     def _rest(self) -> None:
         bell = self._inbox.bell

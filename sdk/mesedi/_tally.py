@@ -27,9 +27,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class Stats(Counts):
-    """The counts of events (scores, answers, observations); `executions` has those of starts and
-    ends.
-    """  # noqa: D205 - one sentence
+    """Counts of events; `executions` counts the starts and ends of executions."""
 
     executions: Counts = field(default_factory=Counts)
 

@@ -1,0 +1,29 @@
+"""Send the results of `promptfoo eval -o FILE` (.json or .jsonl) to a Mesedi server.
+
+MESEDI_API_KEY=mesedi_sk_… python examples/send_promptfoo.py FILE
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import mesedi
+
+
+def main() -> int:
+    """Send the file named on the command line; answer the exit code."""
+    path = Path(sys.argv[1])
+    text = path.read_text("utf-8")
+    result = [json.loads(line) for line in text.splitlines()] if path.suffix == ".jsonl" else None
+    result = json.loads(text) if result is None else result
+    run_id = result.get("evalId") if isinstance(result, dict) else None
+    mesedi.configure()
+    count = mesedi.emit_promptfoo(result, answers=True, run_id=run_id or path.name)
+    left = mesedi.flush(timeout=30)
+    stats = mesedi.stats()
+    print(f"{count} scores found, {stats.sent} events stored, {left} left, {stats.lost} lost")
+    return 1 if left or stats.lost else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

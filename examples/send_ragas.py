@@ -1,0 +1,29 @@
+"""Send the scores of a Ragas run, saved as JSON records or JSON Lines, to a Mesedi server.
+
+    MESEDI_API_KEY=mesedi_sk_… python examples/send_ragas.py FILE
+
+In the pipeline itself no file is needed: `mesedi.emit_ragas(evaluate(...))`.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import mesedi
+
+
+def main() -> int:
+    """Send the file named on the command line; answer the exit code."""
+    path = Path(sys.argv[1])
+    text = path.read_text("utf-8")
+    lines = text.splitlines() if path.suffix == ".jsonl" else [text]
+    mesedi.configure()
+    count = sum(mesedi.emit_ragas(json.loads(line), run_id=path.name) or 0 for line in lines)
+    left = mesedi.flush(timeout=30)
+    stats = mesedi.stats()
+    print(f"{count} scores found, {stats.sent} events stored, {left} left, {stats.lost} lost")
+    return 1 if left or stats.lost else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
