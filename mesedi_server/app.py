@@ -1,8 +1,9 @@
 """The web application: `create_app()` runs under any WSGI server."""
 
 from threading import BoundedSemaphore
+from types import ModuleType
 
-from flask import Flask
+from flask import Flask, request
 from werkzeug.exceptions import HTTPException
 
 from mesedi_server import api, pages, runtime
@@ -10,6 +11,7 @@ from mesedi_server.api import answers
 from mesedi_server.api.bodies import MAX_BYTES
 from mesedi_server.config import Settings, from_environment
 from mesedi_server.errors import RefusedError, UnavailableError
+from mesedi_server.pages import addresses, errors
 from mesedi_server.runtime import Runtime
 from mesedi_server.store.database import Database
 from mesedi_server.tasks import celery_app
@@ -28,6 +30,8 @@ def create_app(settings: Settings | None = None) -> Flask:
     settings = settings or from_environment()
     app = Flask(__name__, static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = MAX_BYTES
+    # The SDK takes a redirect for a success, and an id may have two slashes.
+    app.url_map.merge_slashes = False
     runtime.attach(app, _runtime(settings))
     api.register(app)
     pages.register(app)
@@ -45,7 +49,12 @@ def _runtime(settings: Settings) -> Runtime:
 
 
 def _register_errors(app: Flask) -> None:
-    app.register_error_handler(RefusedError, answers.refused)
-    app.register_error_handler(UnavailableError, answers.unavailable)
-    app.register_error_handler(HTTPException, answers.http_error)
-    app.register_error_handler(Exception, lambda error: answers.unexpected(app, error))
+    app.register_error_handler(RefusedError, lambda error: _edge().refused(error))
+    app.register_error_handler(UnavailableError, lambda error: _edge().unavailable(error))
+    app.register_error_handler(HTTPException, lambda error: _edge().http_error(error))
+    app.register_error_handler(Exception, lambda error: _edge().unexpected(app, error))
+
+
+def _edge() -> ModuleType:
+    """Choose who explains errors at this address: a page to people, JSON to programs."""
+    return errors if addresses.owns(request.path) else answers

@@ -14,7 +14,7 @@ from mesedi_server.embedded import reach_database
 from mesedi_server.errors import MesediError
 from mesedi_server.store import executions, people, projects
 from mesedi_server.store.database import Database
-from mesedi_server.up import OPERATOR, address_file
+from mesedi_server.up import FIRST_PROJECT, OPERATOR, address_file
 
 DEFAULT_DATA = "mesedi-data"
 """Folder of the embedded servers, in the working folder, where none is named."""
@@ -140,22 +140,35 @@ def sign_in_link(user: str, address: str, data: Path) -> None:
 def redetect(project: str, since: str, until: str | None, data: Path) -> None:
     """Examine the executions of a time span again, by the thresholds in force now."""
     start, end = _time(since, "--since"), None if until is None else _time(until, "--until")
-    asked_at, marked = datetime.now(UTC), 0
+    marked = 0
+    last: str | None = ""
     with _database(data) as database:
-        while True:
+        while last is not None:
             with database.transaction() as connection:
-                count = executions.make_due(
+                count, last = executions.make_due(
                     connection,
                     projects.by_name(connection, project).pk,
                     since=start,
                     until=end,
-                    asked_at=asked_at,
+                    after=last,
                     limit=_REDETECT_BATCH,
                 )
             marked += count
-            if count == 0:
-                break
     click.echo(f"{marked} executions are due again; the workers examine them within seconds.")
+
+
+@cli.command()
+@click.option("--project", default=FIRST_PROJECT, show_default=True, help="Name or id.")
+@_data
+def demo(project: str, data: Path) -> None:
+    """Send a set of real Ragas and promptfoo results, for a first look that is no empty page."""
+    from mesedi_server import demo as results  # noqa: PLC0415 - named like this command
+
+    with _database(data) as database:
+        with database.transaction() as connection:
+            found = projects.by_name(connection, project)
+        count = results.send(database, found)
+    click.echo(f"{count} executions are stored; their groups appear within seconds.")
 
 
 @contextmanager

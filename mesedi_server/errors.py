@@ -2,8 +2,10 @@
 
 MesediError
 ├── ConfigurationError      a setting is missing or wrong
+├── EmbeddedError           see embedded.errors
 ├── SchemaError             the database's schema is not the code's
 ├── RefusedError            a request that can't be taken: 4xx, never retried
+│   ├── DataRefusedError    400, see store.database
 │   ├── NotFoundError       404
 │   └── ConflictError       409
 └── UnavailableError        trouble that passes: 503 with Retry-After

@@ -3,26 +3,29 @@
 One transaction a batch of executions. Running it twice changes nothing; a batch that dies leaves its executions due.
 """
 
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from detectors import (
-    Finding,
     Findings,
     PairSummary,
     Thresholds,
     crashes,
     grounding_failure,
-    group_id,
     hitl_timeout,
     validator_failures,
 )
+from mesedi_server import spikes
+from mesedi_server.errors import UnavailableError
 from mesedi_server.store import events, executions, occurrences, projects, rollups, thresholds
-from mesedi_server.store.database import Connection, Database
+from mesedi_server.store.database import Connection, Database, savepoint
 from mesedi_server.store.events import Observed
 from mesedi_server.store.executions import DueExecution
 from mesedi_server.store.occurrences import OccurrenceRow
 from mesedi_server.store.thresholds import NOTHING_SET, Values
+
+logger = logging.getLogger(__name__)
 
 BATCH = 500
 """Executions that one transaction examines."""
@@ -54,12 +57,38 @@ def examine_due(database: Database, *, settle_s: float, limit: int = BATCH) -> i
     """
     with database.transaction() as connection:
         due = executions.claim_due(connection, settle_s=settle_s, limit=limit)
-        if due:
-            _examine(connection, due)
+        decided = _examine(connection, due) if due else set()
+    spikes.look(database, decided)
     return len(due)
 
 
-def _examine(connection: Connection, due: list[DueExecution]) -> None:
+def examine_one(database: Database, *, settle_s: float) -> bool:
+    """Examine the execution that is due first; one that cannot be examined is put off, and logged.
+
+    Returns:
+        False if none is due.
+
+    Raises:
+        UnavailableError: as `examine_due`.
+    """
+    decided: set[int] = set()
+    with database.transaction() as connection:
+        due = executions.claim_due(connection, settle_s=settle_s, limit=1)
+        for execution in due:
+            try:
+                with savepoint(connection):
+                    decided = _examine(connection, due)
+            except UnavailableError:
+                raise
+            except Exception:
+                executions.put_off(connection, execution.pk)
+                logger.exception("execution %s cannot be examined; put off", execution.execution_id)
+    spikes.look(database, decided)
+    return bool(due)
+
+
+def _examine(connection: Connection, due: list[DueExecution]) -> set[int]:
+    """Examine executions; return the projects in whose executions a person had a say."""
     project_pks = {execution.project_pk for execution in due}
     observed = events.for_detectors(connection, [execution.pk for execution in due])
     settings = thresholds.all_in_force(connection, project_pks)
@@ -75,6 +104,7 @@ def _examine(connection: Connection, due: list[DueExecution]) -> None:
     rows = [row for examination in examinations for row in _rows(examination, names)]
     occurrences.replace(connection, [execution.pk for execution in due], rows, CLASSES)
     executions.mark_examined(connection, [_mark(examination) for examination in examinations])
+    return {one.project_pk for one in due if observed[one.pk].interventions}
 
 
 def examine(
@@ -112,26 +142,16 @@ def _together(*parts: Findings) -> Findings:
 def _rows(examination: Examination, project_ids: Mapping[int, str]) -> Iterable[OccurrenceRow]:
     execution = examination.execution
     for finding in examination.findings.found:
-        yield OccurrenceRow(
+        yield OccurrenceRow.of(
+            finding,
+            project_ids[execution.project_pk],
             project_pk=execution.project_pk,
             execution_pk=execution.pk,
-            group_id=_group_id(project_ids[execution.project_pk], finding),
-            failure_class=finding.failure_class,
-            signature=finding.signature,
-            evaluator_id=finding.evaluator_id,
-            metric_type=finding.metric_type,
-            severity=finding.severity,
-            rule=finding.rule,
-            evidence=finding.evidence,
             threshold_version=examination.threshold_versions.get(finding.failure_class, 0),
             occurred_at=execution.received_at,
             release=execution.release,
             environment=execution.environment,
         )
-
-
-def _group_id(project_id: str, finding: Finding) -> str:
-    return group_id(project_id, finding.failure_class, finding.signature, finding.evaluator_id)
 
 
 def _mark(examination: Examination) -> executions.ExaminedRow:

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -138,7 +138,7 @@ class _Child:
 
     def is_running(self) -> bool:
         if self._process and self._process.poll() is not None:
-            self.kill()
+            self._process = None
         return self._process is not None
 
     def is_hopeless(self) -> bool:
@@ -153,16 +153,18 @@ class _Child:
             self._process.terminate()
 
     def kill(self) -> None:
-        """Kill the process, and those that it started and may have left behind."""
+        """Kill the program and all that it started."""
         if self._process:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(_KILL_S)
+            tether.end(self._process, (tether.KILL_NOW, _KILL_S), (signal.SIGKILL, _KILL_S))
         self._process = None
 
     def _start(self) -> None:
-        self._process = tether.start(self._program.argv, env={**os.environ, **self._program.env})
+        self._process = tether.start(
+            self._program.argv,
+            guarded=True,
+            grace_s=self._patience.stop_s,
+            env={**os.environ, **self._program.env},
+        )
         self._started_at = time.monotonic()
 
     def _note_end(self, code: int) -> str:

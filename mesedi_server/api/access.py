@@ -3,19 +3,17 @@
 import time
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from flask import g, request
 
 from mesedi_server.errors import RefusedError
+from mesedi_server.permission import PERMISSION, View, open_to_all
 from mesedi_server.runtime import Runtime, runtime
 from mesedi_server.store import projects
 from mesedi_server.store.projects import KEY_PREFIX, KeyHolder
 
-View = TypeVar("View", bound=Callable[..., Any])
-
-PERMISSION = "mesedi_permission"
-"""Attribute of a view function that says who may call it; a route without one is not served."""
+__all__ = ["CACHE_S", "PERMISSION", "holder", "open_to_all", "scope"]
 
 CACHE_S = 5.0
 """How long a key is trusted before it is looked up again: a revoked one dies within this time."""
@@ -41,12 +39,6 @@ def scope(name: str) -> Callable[[View], View]:
         return cast("View", checked)
 
     return decorate
-
-
-def open_to_all(view: View) -> View:
-    """Open a route to everybody."""
-    setattr(view, PERMISSION, "everybody")
-    return view
 
 
 def holder() -> KeyHolder:

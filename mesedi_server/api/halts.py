@@ -12,7 +12,9 @@ from mesedi_server.api.answers import answer
 from mesedi_server.errors import UnavailableError
 from mesedi_server.runtime import Runtime, runtime
 from mesedi_server.schemas import group_states
+from mesedi_server.schemas.executions import check_id
 from mesedi_server.store import halts
+from mesedi_server.store.halts import HaltState
 
 blueprint = Blueprint("halts", __name__)
 
@@ -31,6 +33,7 @@ DEFAULT_REASON = "halted by an operator"
 @scope("ingest")
 def halt_stream(execution_id: str) -> Response:
     """Stream the halt of an execution, known or not yet; the stream ends when the execution closes."""
+    check_id(execution_id)
     state = runtime()
     if not state.halt_slots.acquire(blocking=False):
         raise UnavailableError("all halt streams of this process are in use")
@@ -46,6 +49,7 @@ def halt_stream(execution_id: str) -> Response:
 @scope("admin")
 def post_halt(execution_id: str) -> Response:
     """Ask an execution to halt; it is kept, so that a stream that opens later gets it at once."""
+    check_id(execution_id)
     reason = group_states.read_reason(bodies.read(request)) or DEFAULT_REASON
     state, who = runtime(), holder()
     with state.database.transaction() as connection:
@@ -68,10 +72,7 @@ def _frames(state: Runtime, project_pk: int, execution_id: str) -> Iterator[byte
     yield f": subscribed execution={printable}\n\n".encode()
     started = spoken = time.monotonic()
     while time.monotonic() - started < LONGEST_S:
-        with state.database.transaction() as connection:
-            found = halts.state(connection, project_pk, execution_id)
-            if found.reason is not None:
-                halts.note_delivery(connection, project_pk, execution_id)
+        found = _look(state, project_pk, execution_id)
         if found.reason is not None:
             yield b"event: halt\ndata: " + msgspec.json.encode({"reason": found.reason}) + b"\n\n"
             return
@@ -81,3 +82,15 @@ def _frames(state: Runtime, project_pk: int, execution_id: str) -> Iterator[byte
             spoken = time.monotonic()
             yield b": keepalive\n\n"
         time.sleep(POLL_S)
+
+
+def _look(state: Runtime, project_pk: int, execution_id: str) -> HaltState:
+    try:
+        with state.database.transaction() as connection:
+            found = halts.state(connection, project_pk, execution_id)
+            if found.reason is not None:
+                halts.note_delivery(connection, project_pk, execution_id)
+    except UnavailableError:
+        # The stream lives on: clients don't open another, and the halt would be lost on them.
+        return HaltState(None, is_closed=False)
+    return found

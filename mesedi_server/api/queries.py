@@ -1,6 +1,5 @@
 """Query strings of lists: pages and filters."""
 
-from datetime import UTC
 from typing import Any
 
 from flask import request
@@ -8,6 +7,8 @@ from marshmallow import EXCLUDE, Schema, fields, validate
 
 from mesedi_server.errors import RefusedError
 from mesedi_server.schemas.bodies import load
+from mesedi_server.schemas.lenient_json import storable
+from mesedi_server.schemas.times import UtcTime
 from mesedi_server.store.failure_groups import NEEDS_SOMEBODY, STATES, State
 from mesedi_server.store.paging import Paging
 
@@ -25,11 +26,8 @@ class _Page(Schema):
     cursor = fields.String()
 
 
-class _Time(fields.AwareDateTime):
-    """A time with or without zone; without one it is UTC. A plus sign may have come as a blank."""
-
-    def __init__(self) -> None:
-        super().__init__(default_timezone=UTC)
+class _Time(UtcTime):
+    """A time with or without zone. A plus sign may have come as a blank."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Any:
         text = value.replace(" ", "+") if isinstance(value, str) and "T" in value else value
@@ -75,7 +73,9 @@ def read(schema: Schema) -> dict[str, Any]:
         RefusedError: a value of the wrong type.
     """
     given = {
-        _ALIASES.get(name, name): value for name, value in request.args.items() if value != ""
+        _ALIASES.get(name, name): storable(value)
+        for name, value in request.args.items()
+        if value != ""
     }
     return load(schema, given)
 

@@ -3,7 +3,8 @@
 Source of the rules: `wire.md` 1.6, `detectors.md` "Ingest of eval_score".
 """
 
-from datetime import datetime
+from datetime import UTC, datetime
+from itertools import islice
 from math import isfinite
 from typing import Annotated, Any
 
@@ -103,7 +104,7 @@ def read(body: bytes) -> Batch:
 def read_carefully(body: bytes) -> Batch:
     """Read a batch element by element; as `read`, slower, and never stopped by one bad event."""
     try:
-        texts = list(lenient_json.elements(body))
+        texts = list(islice(lenient_json.elements(body), MAX_EVENTS + 1))
         _check_length(len(texts))
         batch = Batch([], [])
         for index, text in enumerate(texts):
@@ -124,7 +125,7 @@ def _check_length(count: int) -> None:
     if count == 0:
         raise RefusedError("empty event batch")
     if count > MAX_EVENTS:
-        raise RefusedError(f"{count} events in one batch; {MAX_EVENTS} at most", 413)
+        raise RefusedError(f"more than {MAX_EVENTS} events in one batch", 413)
 
 
 def _take_text(batch: Batch, index: int, text: bytes) -> None:
@@ -158,7 +159,7 @@ def _row(event: Event, *, is_large: bool) -> EventRow:
     row.sequence = event.sequence or 0
     row.payload = event.payload
     if event.timestamp is not None:
-        row.timestamp = event.timestamp
+        row.timestamp = _utc(event.timestamp)
     if event.duration_ms is not None:
         row.duration_ms = event.duration_ms
     if event.event_type == "eval_score":
@@ -173,6 +174,16 @@ def _check_name(name: str, value: str) -> None:
         raise _RefusedEventError(f"{name} is longer than {MAX_NAME_BYTES} bytes")
     if "\ufffd" in value:
         raise _RefusedEventError(f"{name} has a NUL, a lone surrogate or broken UTF-8 in it")
+
+
+def _utc(timestamp: datetime) -> datetime:
+    """Give a time in UTC, which PostgreSQL and Python both can hold; one without a zone is UTC."""
+    if timestamp.tzinfo is None:
+        return timestamp.replace(tzinfo=UTC)
+    try:
+        return timestamp.astimezone(UTC)
+    except OverflowError as error:
+        raise _RefusedEventError("timestamp is not within the years 1 to 9999, in UTC") from error
 
 
 def _check_payload(payload: Any, *, is_large: bool) -> None:

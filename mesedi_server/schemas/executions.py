@@ -1,16 +1,18 @@
 """`POST /executions` and `PATCH /executions/{id}`. Source: `wire.md` 1.4, 1.5 and 3."""
 
-from datetime import UTC
+from typing import Any
 
-from marshmallow import EXCLUDE, Schema, ValidationError, fields, validate
+from marshmallow import EXCLUDE, Schema, ValidationError, fields, post_load, validate
 
 from mesedi_server.errors import RefusedError
 from mesedi_server.schemas import lenient_json
 from mesedi_server.schemas.events import MAX_NAME_BYTES
+from mesedi_server.schemas.times import UtcTime
 
 TERMINAL = frozenset({"completed", "crashed", "halted", "timeout", "validation_failed"})
 """Statuses that close an execution when a PATCH brings them."""
-OPEN = frozenset({"started", "awaiting_human"})
+STARTED = "started"
+OPEN = frozenset({STARTED, "awaiting_human"})
 """Statuses of an execution that goes on."""
 
 _INT64 = validate.Range(min=-(2**63), max=2**63 - 1)
@@ -38,13 +40,18 @@ def check_id(execution_id: str) -> None:
         raise RefusedError(f"execution_id: {error.messages[0]}") from error
 
 
+def _check_status(value: str) -> None:
+    if value:
+        check_name(value)
+
+
 class _Facts(Schema):
     """What POST and PATCH may both say."""
 
     class Meta:
         unknown = EXCLUDE
 
-    ended_at = fields.AwareDateTime(default_timezone=UTC, allow_none=True)
+    ended_at = UtcTime(allow_none=True)
     duration_ms = fields.Integer(strict=True, allow_none=True, validate=_INT64)
     total_tokens_in = fields.Integer(strict=True, allow_none=True, validate=_INT64)
     total_tokens_out = fields.Integer(strict=True, allow_none=True, validate=_INT64)
@@ -60,13 +67,17 @@ class NewExecution(_Facts):
     """Body of `POST /executions`: any status is taken, terminal ones included."""
 
     execution_id = fields.String(required=True, validate=check_name)
-    status = fields.String(load_default="started", validate=check_name)
-    started_at = fields.AwareDateTime(default_timezone=UTC, allow_none=True)
+    status = fields.String(load_default=STARTED, allow_none=True, validate=_check_status)
+    started_at = UtcTime(allow_none=True)
     project_id = fields.String(allow_none=True)
     parent_execution_id = fields.String(allow_none=True)
     tenant_id = fields.String(allow_none=True)
     sdk_language = fields.String(allow_none=True)
     sdk_version = fields.String(allow_none=True)
+
+    @post_load
+    def _default_status(self, facts: dict[str, Any], **_options: Any) -> dict[str, Any]:
+        return {**facts, "status": facts["status"] or STARTED}
 
 
 class ExecutionChange(_Facts):

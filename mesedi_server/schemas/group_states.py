@@ -1,13 +1,13 @@
 """Bodies of the calls that change a group's state: all optional; a malformed one is taken for empty."""
 
 import re
-from datetime import UTC
 from typing import Any
 
 from marshmallow import EXCLUDE, Schema, fields, validate
 
 from mesedi_server.errors import RefusedError
 from mesedi_server.schemas.bodies import load, read_object
+from mesedi_server.schemas.times import UtcTime
 
 MAX_REASON_BYTES = 512
 
@@ -22,7 +22,7 @@ class _Reason(Schema):
 
 
 class _Ignore(_Reason):
-    until = fields.AwareDateTime(default_timezone=UTC, allow_none=True, load_default=None)
+    until = UtcTime(allow_none=True, load_default=None)
     # New members after which the group is open again.
     occurrences = fields.Integer(
         strict=True, allow_none=True, load_default=None, validate=validate.Range(1, 2**31)

@@ -18,9 +18,17 @@ from typing import Any
 MAX_DEPTH = 64
 """Levels of arrays and objects that an element may have."""
 
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{},]', re.DOTALL)
+MAX_DIGITS = 4300
+"""Digits of a whole number that is kept exact; Python reads no more (and takes the square of the time)."""
+
+# Whatever stands between two marks, whole strings included. Possessive, and an unterminated string takes the rest: no
+# text costs more than one pass, and none needs a stack.
+_BETWEEN = rb'(?:[^"\[\]{}%s]++|"[^"\\]*+(?:\\.[^"\\]*+)*+"?)*+'
+_BRACKET = re.compile(_BETWEEN % b"" + rb"([\[\]{}])", re.DOTALL)
+_BRACKET_OR_COMMA = re.compile(_BETWEEN % b"," + rb"([\[\]{},])", re.DOTALL)
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _WHITESPACE = b" \t\r\n"
+_STEP = {b"[": 1, b"{": 1, b"]": -1, b"}": -1}
 
 
 class NotJsonError(ValueError):
@@ -42,7 +50,7 @@ def parse(text: bytes) -> Any:
         NotJsonError: it is not JSON, even leniently read.
         TooDeepError: nested deeper than MAX_DEPTH levels.
     """
-    if _depth(text) > MAX_DEPTH:
+    if _is_too_deep(text):
         raise TooDeepError(f"nested deeper than {MAX_DEPTH} levels")
     try:
         value = json.loads(
@@ -67,25 +75,23 @@ def elements(text: bytes) -> Iterator[bytes]:
     if not text.startswith(b"["):
         parse(text)
         raise NotAnArrayError("an array of events is needed")
-    start, depth, end = 1, 0, None
-    for token in _TOKEN.finditer(text):
-        mark = token.group()
-        if mark in b"[{":
-            depth += 1
-        elif mark in b"]}":
-            depth -= 1
-        if (mark == b"," and depth == 1) or depth == 0:
-            element = text[start : token.start()].strip(_WHITESPACE)
+    start = position = depth = 1
+    while depth:
+        # Commas matter between the elements alone.
+        found = (_BRACKET_OR_COMMA if depth == 1 else _BRACKET).match(text, position)
+        if found is None:
+            raise NotJsonError("the array does not end")
+        mark, position = found[1], found.end()
+        depth += _STEP.get(mark, 0)
+        if depth == 0 or (mark == b"," and depth == 1):
+            element = text[start : position - 1].strip(_WHITESPACE)
             # Only an empty array may have nothing between its marks.
             if not element and (mark == b"," or start > 1):
                 raise NotJsonError("an element is missing")
             if element:
                 yield element
-            start = token.end()
-        if depth == 0:
-            end = token.end()
-            break
-    if end != len(text):
+            start = position
+    if position != len(text):
         raise NotJsonError("the array does not end where the body does")
 
 
@@ -100,16 +106,15 @@ def storable(value: Any) -> Any:
     return value
 
 
-def _depth(text: bytes) -> int:
-    depth = deepest = 0
-    for token in _TOKEN.finditer(text):
-        mark = token.group()
-        if mark in b"[{":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif mark in b"]}":
-            depth -= 1
-    return deepest
+def _is_too_deep(text: bytes) -> bool:
+    depth = position = 0
+    while depth <= MAX_DEPTH:
+        found = _BRACKET.match(text, position)
+        if found is None:
+            return False
+        depth += _STEP[found[1]]
+        position = found.end()
+    return True
 
 
 def _finite(text: str) -> float | None:
@@ -118,5 +123,4 @@ def _finite(text: str) -> float | None:
 
 
 def _whole(text: str) -> int | float | None:
-    # Python reads 4,300 digits at most, and only after time that grows with their square.
-    return int(text) if len(text) < 19 else _finite(text)  # noqa: PLR2004 - 18 digits fit 64 bits
+    return int(text) if len(text.removeprefix("-")) <= MAX_DIGITS else _finite(text)

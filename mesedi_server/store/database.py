@@ -6,9 +6,9 @@ from contextlib import contextmanager
 import psycopg
 from sqlalchemy import Connection, create_engine, exc, make_url
 
-from mesedi_server.errors import ConfigurationError, UnavailableError
+from mesedi_server.errors import ConfigurationError, RefusedError, UnavailableError
 
-__all__ = ["Connection", "DataRefusedError", "Database", "driver_url"]
+__all__ = ["Connection", "DataRefusedError", "Database", "driver_url", "savepoint"]
 
 _WEB_OPTIONS = (
     "-c timezone=UTC"
@@ -28,11 +28,11 @@ _TRANSIENT = (
     "57",  # cancelled, shutting down, starting up
     "58",  # input/output error
 )
-_UNREADABLE = ("22", "54001")  # a value out of range or with NUL; nested too deep
+_TOO_DEEP = "54001"
 
 
-class DataRefusedError(Exception):
-    """PostgreSQL cannot hold a value that was sent to it."""
+class DataRefusedError(RefusedError):
+    """PostgreSQL cannot hold a value that was sent to it: NUL, out of range, nested too deep."""
 
 
 class Database:
@@ -101,6 +101,17 @@ def driver_url(url: str) -> str:
 
 
 @contextmanager
+def savepoint(connection: Connection) -> Iterator[None]:
+    """Open a part of a transaction that can fail alone: its error undoes no more than itself.
+
+    Raises:
+        UnavailableError, DataRefusedError: as `Database.transaction`.
+    """
+    with _explained(), connection.begin_nested():
+        yield
+
+
+@contextmanager
 def _explained() -> Iterator[None]:
     try:
         yield
@@ -113,8 +124,9 @@ def _explained() -> Iterator[None]:
 def _translated(error: exc.DBAPIError) -> Exception:
     cause = error.orig
     state = getattr(cause, "sqlstate", None) or ""
-    if state.startswith(_UNREADABLE):
-        return DataRefusedError(_first_line(cause))
+    # A NUL is refused by the driver, without a SQLSTATE; what is out of range by PostgreSQL, with one of class 22.
+    if isinstance(cause, psycopg.DataError) or state == _TOO_DEEP:
+        return DataRefusedError(f"a value cannot be stored: {_first_line(cause)}")
     # A connection that was lost or refused has no SQLSTATE.
     lost = not state and isinstance(cause, (psycopg.OperationalError, psycopg.InterfaceError))
     if error.connection_invalidated or lost or state.startswith(_TRANSIENT):

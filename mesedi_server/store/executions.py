@@ -10,9 +10,12 @@ from sqlalchemy import (
     Select,
     Text,
     Update,
+    and_,
     cast,
     exists,
+    false,
     func,
+    not_,
     or_,
     select,
     update,
@@ -48,9 +51,10 @@ _IDENTITY = ("tenant_id", "parent_execution_id", "sdk_language", "sdk_version")
 
 _POST = f"""
 INSERT INTO executions AS x (project_pk, execution_id, status, posted_at, started_at, paused_at,
-    {", ".join(_IDENTITY + _FACTS)})
+    pause_count, {", ".join(_IDENTITY + _FACTS)})
 SELECT %(project)s, execution_id, status, now(), coalesce(started_at, now()),
-    CASE WHEN status = 'awaiting_human' THEN now() END, {", ".join(_IDENTITY + _FACTS)}
+    CASE WHEN status = 'awaiting_human' THEN now() END, (status = 'awaiting_human')::int,
+    {", ".join(_IDENTITY + _FACTS)}
 FROM jsonb_to_record(%(facts)s::jsonb) AS f (execution_id text, status text, started_at timestamptz, tenant_id text,
     parent_execution_id text, sdk_language text, sdk_version text, {_FACT_TYPES})
 ON CONFLICT (project_pk, execution_id) DO UPDATE SET
@@ -60,6 +64,8 @@ ON CONFLICT (project_pk, execution_id) DO UPDATE SET
     started_at = CASE WHEN x.posted_at IS NULL AND %(has_start)s THEN excluded.started_at ELSE x.started_at END,
     status = CASE WHEN x.posted_at IS NULL AND x.patched_at IS NULL THEN excluded.status ELSE x.status END,
     paused_at = CASE WHEN x.posted_at IS NULL AND x.patched_at IS NULL THEN excluded.paused_at ELSE x.paused_at END,
+    pause_count = CASE WHEN x.posted_at IS NULL AND x.patched_at IS NULL THEN excluded.pause_count
+        ELSE x.pause_count END,
     -- Occurrences carry the release: one that comes after the examination is worth another.
     detect_due_at = CASE WHEN x.examined_at IS NOT NULL AND x.posted_at IS NULL THEN coalesce(x.detect_due_at, now())
         ELSE x.detect_due_at END
@@ -72,7 +78,7 @@ INSERT INTO executions AS x (project_pk, execution_id, status, patched_at, pause
     detect_due_at, {", ".join(_FACTS)})
 SELECT %(project)s, %(execution_id)s, status, now(), CASE WHEN is_pause THEN now() END, is_pause::int,
     CASE WHEN is_close THEN now() END, CASE WHEN is_close THEN now() END,
-    CASE WHEN is_close THEN coalesce(ended_at, now()) ELSE ended_at END, {", ".join(_FACTS[1:])}
+    {", ".join(_FACTS)}
 FROM jsonb_to_record(%(facts)s::jsonb) AS f (status text, {_FACT_TYPES}),
     LATERAL (SELECT status = 'awaiting_human' AS is_pause,
         status NOT IN ('started', 'awaiting_human') AS is_close) AS kind
@@ -159,29 +165,34 @@ def claim_due(connection: Connection, *, settle_s: float, limit: int) -> list[Du
             _x.release,
             _x.environment,
         )
-        .where(_x.detect_due_at <= func.now())
+        .where(_x.detect_due_at <= func.now(), not_(_is_restless(settle_s)))
         .order_by(_x.detect_due_at)
         .limit(limit)
-        .with_for_update(skip_locked=True)
+        # NO KEY UPDATE: rows that refer to the execution, a halt for one, can be written meanwhile.
+        .with_for_update(skip_locked=True, key_share=True)
     )
     return [DueExecution(*row) for row in rows]
 
 
 def _put_off(settle_s: float, limit: int) -> Update:
-    settled_at = _x.last_event_at + timedelta(seconds=settle_s)
     restless = (
         select(_x.pk)
-        .where(
-            _x.detect_due_at <= func.now(),
-            _x.closed_at.is_(None),
-            _x.examined_at.is_(None),
-            settled_at > func.now(),
-        )
+        .where(_x.detect_due_at <= func.now(), _is_restless(settle_s))
         .order_by(_x.detect_due_at)
         .limit(limit)
-        .with_for_update(skip_locked=True)
+        .with_for_update(skip_locked=True, key_share=True)
     )
+    settled_at = _settled_at(settle_s)
     return update(executions).where(_x.pk.in_(restless)).values(detect_due_at=settled_at)
+
+
+def _is_restless(settle_s: float) -> ColumnElement[bool]:
+    is_first_look = and_(_x.closed_at.is_(None), _x.examined_at.is_(None))
+    return and_(is_first_look, func.coalesce(_settled_at(settle_s) > func.now(), false()))
+
+
+def _settled_at(settle_s: float) -> ColumnElement[datetime]:
+    return _x.last_event_at + timedelta(seconds=settle_s)
 
 
 class ExaminedRow(Struct):
@@ -211,44 +222,44 @@ def make_due(
     *,
     since: datetime,
     until: datetime | None,
-    asked_at: datetime,
+    after: str = "",
     limit: int,
-) -> int:
-    """Mark up to `limit` executions that started in a time span as due again; return how many.
+) -> tuple[int, str | None]:
+    """Make up to `limit` examined executions that started in a time span due again.
 
-    Those that were examined after `asked_at`, or are due anyway, are left out: called again and
-    again it comes to an end.
+    They are taken in the order of their ids, from the one that follows `after`. One that is being examined is waited
+    for: that examination may have begun under older thresholds.
+
+    Returns:
+        How many, and the id to go on after; None: there are no more.
     """
     span = [_x.project_pk == project_pk, _x.started_at >= since]
     if until is not None:
         span.append(_x.started_at < until)
-    stale = (
+    wanted = (
         select(_x.pk)
-        .where(*span, _x.examined_at < asked_at, _x.detect_due_at.is_(None))
+        .where(*span, _x.execution_id > after, _x.examined_at.is_not(None))
         .order_by(_x.execution_id)
         .limit(limit)
-        .with_for_update()
+        .with_for_update(key_share=True)
     )
-    statement = update(executions).where(_x.pk.in_(stale)).values(detect_due_at=func.now())
-    return connection.execute(statement).rowcount
-
-
-def put_off_first(connection: Connection) -> str | None:
-    """Put the execution that is due first off by an hour; return its id."""
-    first = (
-        select(_x.pk)
-        .where(_x.detect_due_at <= func.now())
-        .order_by(_x.detect_due_at)
-        .limit(1)
-        .with_for_update(skip_locked=True)
-    )
-    statement = (
+    marked = (
         update(executions)
-        .where(_x.pk.in_(first))
-        .values(detect_due_at=func.now() + timedelta(hours=1))
+        .where(_x.pk.in_(wanted))
+        .values(detect_due_at=func.now())
         .returning(_x.execution_id)
+        .cte()
     )
-    return connection.execute(statement).scalar_one_or_none()
+    count, last = connection.execute(
+        select(func.count(), func.max(marked.c.execution_id)).select_from(marked)
+    ).one()
+    return count, last
+
+
+def put_off(connection: Connection, pk: int) -> None:
+    """Leave an execution that cannot be examined alone for an hour."""
+    later = func.now() + timedelta(hours=1)
+    connection.execute(update(executions).where(_x.pk == pk).values(detect_due_at=later))
 
 
 class Execution(Struct, frozen=True, kw_only=True):
@@ -305,6 +316,10 @@ class TimelineEvent(Struct, frozen=True, kw_only=True):
     timestamp: datetime
     received_at: datetime
     duration_ms: int | None
+    evaluator_id: str | None
+    metric_type: str | None
+    score: float | None
+    passed: bool | None
     payload: str
     payload_chars: int
 
@@ -323,7 +338,9 @@ class ExecutionFilter:
     environment: str | None = None
 
 
-_SHOWN = [_x[name] for name in Execution.__struct_fields__]
+# A client that does not say when its execution ended has ended it with the request that closed it.
+_ENDED_AT = func.coalesce(_x.ended_at, _x.closed_at).label("ended_at")
+_SHOWN = [_ENDED_AT if name == "ended_at" else _x[name] for name in Execution.__struct_fields__]
 
 
 def list_page(
@@ -398,6 +415,10 @@ def timeline(
             e.timestamp,
             e.received_at,
             e.duration_ms,
+            e.evaluator_id,
+            e.metric_type,
+            e.score,
+            e.passed,
             func.left(text, payload_chars).label("payload"),
             func.length(text).label("payload_chars"),
         )

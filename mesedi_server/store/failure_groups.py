@@ -294,13 +294,19 @@ def take_back_over_strict(
 
 def end_expired_ignores(connection: Connection) -> int:
     """Open the groups whose ignore has run out; return how many."""
+    # A group that somebody is at is left for the next time: no waiting, so no waiting in a circle.
     expired = (
-        update(failure_groups)
+        select(_g.pk)
         .where(_g.state == "ignored", _g.ignored_until <= func.now())
+        .with_for_update(skip_locked=True)
+    )
+    opened = (
+        update(failure_groups)
+        .where(_g.pk.in_(expired))
         .values(state="open", ignored_until=None, ignored_until_count=None)
         .returning(_g.pk)
     )
-    pks = list(connection.execute(expired).scalars())
+    pks = list(connection.execute(opened).scalars())
     for pk in pks:
         _note(connection, pk, "ignore_ended", None, None)
     return len(pks)

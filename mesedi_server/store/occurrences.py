@@ -1,7 +1,7 @@
 """Occurrences: which executions belong to which failure group, and the groups' numbers with them.
 
-`replace` is the one way in. It runs inside the transaction of an examination, so a group's numbers always equal a
-recount of its occurrences, and examining twice changes nothing.
+`replace` and `add` are the ways in. Both count the groups in the same transaction, so a group's numbers always equal a
+recount of its occurrences, and doing it twice changes nothing.
 """
 
 from collections.abc import Collection
@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from detectors import Finding, group_id
 from mesedi_server.store.database import Connection
 from mesedi_server.store.json_text import json_text
 
@@ -31,6 +32,39 @@ class OccurrenceRow(Struct):
     occurred_at: datetime
     release: str | None
     environment: str | None
+
+    @classmethod
+    def of(
+        cls,
+        finding: Finding,
+        project_id: str,
+        *,
+        project_pk: int,
+        execution_pk: int,
+        threshold_version: int,
+        occurred_at: datetime,
+        release: str | None,
+        environment: str | None,
+    ) -> "OccurrenceRow":
+        """Place a finding in its group."""
+        return cls(
+            project_pk=project_pk,
+            execution_pk=execution_pk,
+            group_id=group_id(
+                project_id, finding.failure_class, finding.signature, finding.evaluator_id
+            ),
+            failure_class=finding.failure_class,
+            signature=finding.signature,
+            evaluator_id=finding.evaluator_id,
+            metric_type=finding.metric_type,
+            severity=finding.severity,
+            rule=finding.rule,
+            evidence=finding.evidence,
+            threshold_version=threshold_version,
+            occurred_at=occurred_at,
+            release=release,
+            environment=environment,
+        )
 
 
 _FOUND = """found AS MATERIALIZED (
@@ -57,14 +91,18 @@ INSERT INTO group_history (group_pk, kind) SELECT pk, 'first_seen' FROM made
 """
 
 # Before the numbers change, so that two workers change one group after the other; by key, so that they can't
-# wait for each other in a circle.
+# wait for each other in a circle. Groups of other classes stay free, for the same reason.
 _LOCK_GROUPS = f"""
 WITH {_FOUND}
 SELECT pk FROM failure_groups g
-WHERE g.pk IN (SELECT group_pk FROM occurrences WHERE execution_pk IN {_EXECUTIONS}
-    UNION SELECT m.pk FROM failure_groups m JOIN found f USING (project_pk, group_id))
+WHERE g.failure_class = ANY (%(classes)s::text[])
+    AND g.pk IN (SELECT group_pk FROM occurrences WHERE execution_pk IN {_EXECUTIONS}
+        UNION SELECT m.pk FROM failure_groups m JOIN found f USING (project_pk, group_id))
 ORDER BY pk FOR UPDATE
 """
+
+# Of the earliest new member that has one: it is what brought the failure back.
+_FIRST_RELEASE = "(array_agg(p.release ORDER BY p.occurred_at, p.execution_pk) FILTER (WHERE p.release IS NOT NULL))[1]"
 
 # One statement sees the table as it was: `before` tells the members that are new from those that stay.
 _REPLACE = f"""
@@ -89,39 +127,63 @@ WITH {_FOUND}, placed AS (
         environment = excluded.environment
 ), added AS (
     SELECT p.group_pk, count(*) AS members, min(p.occurred_at) AS first_at, max(p.occurred_at) AS last_at,
-        max(p.release) AS release
+        {_FIRST_RELEASE} AS release
     FROM placed p LEFT JOIN before b USING (group_pk, execution_pk)
     WHERE b.group_pk IS NULL GROUP BY p.group_pk
 ), removed AS (
     SELECT group_pk, count(*) AS members FROM gone GROUP BY group_pk
 )
 SELECT coalesce(jsonb_agg(jsonb_build_object('group_pk', g.pk, 'added', coalesce(a.members, 0),
-    'removed', coalesce(r.members, 0), 'first_at', a.first_at, 'last_at', a.last_at, 'release', a.release)), '[]')::text
+    'removed', coalesce(r.members, 0), 'first_at', a.first_at, 'last_at', a.last_at, 'release', a.release,
+    'reopens', a.members IS NOT NULL)), '[]')::text
 FROM (SELECT group_pk AS pk FROM added UNION SELECT group_pk FROM removed
     UNION SELECT group_pk FROM placed WHERE failure_class = 'validator_failures') g
 LEFT JOIN added a ON a.group_pk = g.pk LEFT JOIN removed r ON r.group_pk = g.pk
 """
 
+_ADD = f"""
+WITH {_FOUND}, placed AS (
+    SELECT g.pk AS group_pk, f.* FROM found f JOIN failure_groups g USING (project_pk, group_id)
+), fresh AS (
+    INSERT INTO occurrences (group_pk, execution_pk, project_pk, occurred_at, rule, severity, evidence,
+        threshold_version, release, environment)
+    SELECT group_pk, execution_pk, project_pk, occurred_at, rule, severity, evidence, threshold_version, release,
+        environment
+    FROM placed ORDER BY group_pk, execution_pk
+    ON CONFLICT (group_pk, execution_pk) DO NOTHING
+    RETURNING group_pk, execution_pk
+), added AS (
+    SELECT p.group_pk, count(f.group_pk) AS members, {_FIRST_RELEASE} AS release,
+        min(p.occurred_at) FILTER (WHERE f.group_pk IS NOT NULL) AS first_at,
+        max(p.occurred_at) FILTER (WHERE f.group_pk IS NOT NULL) AS last_at,
+        bool_or(p.group_id = ANY (%(opening)s::text[])) AS reopens
+    FROM placed p LEFT JOIN fresh f USING (group_pk, execution_pk) GROUP BY p.group_pk
+)
+SELECT coalesce(jsonb_agg(jsonb_build_object('group_pk', group_pk, 'added', members, 'removed', 0,
+    'first_at', first_at, 'last_at', last_at, 'release', release, 'reopens', reopens)), '[]')::text
+FROM added
+"""
+
 _CHANGES = """change AS MATERIALIZED (
     SELECT * FROM jsonb_to_recordset(%(changes)s::jsonb) AS c (group_pk bigint, added int, removed int,
-        first_at timestamptz, last_at timestamptz, release text)
+        first_at timestamptz, last_at timestamptz, release text, reopens boolean)
 )"""
 
-# A new member of a resolved group is a regression; an ignored group wakes up at its count.
+# A new member of a resolved group is a regression; an ignored group wakes up when so many new members have come,
+# however many have left meanwhile.
 _COUNT = f"""
 WITH {_CHANGES}, counted AS (
     SELECT g.pk, c.*, g.state, g.occurrence_count + c.added - c.removed AS occurrence_count,
-        c.added > 0 AND g.state = 'resolved' AS regresses,
-        c.added > 0 AND g.state = 'ignored'
-            AND g.occurrence_count + c.added - c.removed >= g.ignored_until_count AS wakes
+        c.reopens AND g.state = 'resolved' AS regresses,
+        c.added > 0 AND g.state = 'ignored' AND g.occurrence_count + c.added >= g.ignored_until_count AS wakes
     FROM change c JOIN failure_groups g ON g.pk = c.group_pk
 ), updated AS (
     UPDATE failure_groups g SET
         occurrence_count = c.occurrence_count,
         first_seen_at = least(g.first_seen_at, c.first_at),
         last_seen_at = CASE
-            WHEN c.removed > 0 THEN coalesce((SELECT max(o.occurred_at) FROM occurrences o WHERE o.group_pk = g.pk),
-                g.last_seen_at)
+            WHEN c.removed > 0 OR g.occurrence_count = 0 THEN
+                coalesce((SELECT max(o.occurred_at) FROM occurrences o WHERE o.group_pk = g.pk), g.last_seen_at)
             ELSE greatest(g.last_seen_at, c.last_at) END,
         severity = CASE WHEN g.failure_class <> 'validator_failures' THEN g.severity
             WHEN EXISTS (SELECT FROM occurrences o WHERE o.group_pk = g.pk AND o.rule = 'failed_check'
@@ -134,7 +196,7 @@ WITH {_CHANGES}, counted AS (
         regressed_at = CASE WHEN c.regresses THEN now() ELSE g.regressed_at END,
         regressed_release = CASE WHEN c.regresses THEN c.release ELSE g.regressed_release END,
         ignored_until = CASE WHEN c.wakes THEN NULL ELSE g.ignored_until END,
-        ignored_until_count = CASE WHEN c.wakes THEN NULL ELSE g.ignored_until_count END
+        ignored_until_count = CASE WHEN c.wakes THEN NULL ELSE g.ignored_until_count - c.removed END
     FROM counted c WHERE g.pk = c.pk
 )
 INSERT INTO group_history (group_pk, kind, release)
@@ -157,10 +219,35 @@ def replace(
     parameters = {
         "rows": json_text(rows),
         "executions": json_text(list(execution_pks)),
-        "classes": "{" + ",".join(classes) + "}",
+        "classes": _text_array(classes),
     }
     if rows:
         connection.exec_driver_sql(_MAKE_GROUPS, parameters)
     connection.exec_driver_sql(_LOCK_GROUPS, parameters)
     changes = connection.exec_driver_sql(_REPLACE, parameters).scalar_one()
     connection.exec_driver_sql(_COUNT, {"changes": changes})
+
+
+def add(connection: Connection, rows: list[OccurrenceRow], *, opening: Collection[str]) -> None:
+    """Add members that no examination of a single execution decides; those that are there already stay as they are.
+
+    Args:
+        connection: an open transaction.
+        rows: of failure classes that `replace` is never called with.
+        opening: ids of the groups that their new members reopen; the others are counted quietly.
+    """
+    parameters = {
+        "rows": json_text(rows),
+        "executions": "[]",
+        "classes": _text_array({row.failure_class for row in rows}),
+        "opening": _text_array(opening),
+    }
+    connection.exec_driver_sql(_MAKE_GROUPS, parameters)
+    connection.exec_driver_sql(_LOCK_GROUPS, parameters)
+    changes = connection.exec_driver_sql(_ADD, parameters).scalar_one()
+    connection.exec_driver_sql(_COUNT, {"changes": changes})
+
+
+def _text_array(names: Collection[str]) -> str:
+    # Only names of our own making, without commas, braces or quotes, come here.
+    return "{" + ",".join(names) + "}"

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from detectors import PairSummary
+from detectors import MAX_FINDINGS, PairSummary
 from detectors.exact import nearest_float
 from mesedi_server.store.database import Connection
 from mesedi_server.store.json_text import json_text
@@ -134,14 +134,21 @@ WHERE x.pk IN (
 ORDER BY x.started_at DESC, x.pk DESC
 """
 
+# The rule's own order and cap: of an execution's pairs that fail only the first twenty fire. Rounding keeps the order,
+# so that only a mean that rounds to its floor is decided by the fraction.
 _FIRING = f"""
-SELECT r.evaluator_id, r.metric_type, count(*)
-FROM score_rollups r JOIN executions x ON x.pk = r.execution_pk
-JOIN jsonb_array_elements(%(pairs)s::jsonb) AS p
-    ON r.evaluator_id = p ->> 0 AND r.metric_type = p ->> 1
-WHERE r.project_pk = %(project)s AND {_IN_SPAN}
-    AND (r.failed > 0 OR {_HAS_MEAN} AND split_part(r.mean_exact, '/', 1)::numeric
-        < ({_FLOOR.format(n=1)})::text::numeric * coalesce(nullif(split_part(r.mean_exact, '/', 2), ''), '1')::numeric)
+WITH failing AS (
+    SELECT r.evaluator_id, r.metric_type, row_number() OVER (PARTITION BY r.execution_pk ORDER BY r.failed_rank,
+        (r.evaluator_id || ':' || r.metric_type) COLLATE "C", r.evaluator_id COLLATE "C") AS place
+    FROM score_rollups r JOIN executions x ON x.pk = r.execution_pk
+    WHERE r.project_pk = %(project)s AND {_IN_SPAN}
+        AND (r.failed > 0 OR {_HAS_MEAN} AND (r.mean < {_FLOOR.format(n=1)} OR r.mean = {_FLOOR.format(n=1)}
+            AND split_part(r.mean_exact, '/', 1)::numeric < ({_FLOOR.format(n=1)})::text::numeric
+                * coalesce(nullif(split_part(r.mean_exact, '/', 2), ''), '1')::numeric))
+)
+SELECT evaluator_id, metric_type, count(*)
+FROM failing JOIN jsonb_array_elements(%(pairs)s::jsonb) AS p ON evaluator_id = p ->> 0 AND metric_type = p ->> 1
+WHERE place <= %(cap)s
 GROUP BY 1, 2
 """
 
@@ -187,6 +194,7 @@ def count_firing(
     parameters = {
         "project": project_pk,
         "days": days,
+        "cap": MAX_FINDINGS,
         "pairs": json_text([list(pair) for pair in pairs]),
         **_floor(1, floors),
     }

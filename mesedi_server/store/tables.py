@@ -311,6 +311,16 @@ group_history = Table(
     ),
 )
 
+# Spikes that go on: a row from the look that found one until the look that finds it over.
+spike_episodes = Table(
+    "spike_episodes",
+    metadata,
+    _project(),
+    _needed("rule", Text()),
+    _time("opened_at", required=True, now=True),
+    PrimaryKeyConstraint("project_pk", "rule"),
+)
+
 thresholds = Table(
     "thresholds",
     metadata,

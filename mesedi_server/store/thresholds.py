@@ -9,9 +9,16 @@ from msgspec import Struct
 from sqlalchemy import func, insert, select
 
 from mesedi_server.store.database import Connection
+from mesedi_server.store.json_text import json_text
 from mesedi_server.store.tables import projects, thresholds
 
 _t = thresholds.c
+
+_NEWEST = """
+SELECT DISTINCT ON (project_pk, detector, threshold_key) project_pk, detector, threshold_key, value, version
+FROM thresholds WHERE project_pk IN (SELECT jsonb_array_elements_text(%(projects)s::jsonb)::int)
+ORDER BY project_pk, detector, threshold_key, version DESC
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +52,9 @@ def all_in_force(
     connection: Connection, project_pks: Collection[int]
 ) -> dict[tuple[int, str], Values]:
     """Read what some projects have set, by project and detector; what is absent has nothing set."""
-    newest = (
-        select(_t.project_pk, _t.detector, _t.threshold_key, _t.value, _t.version)
-        .distinct(_t.project_pk, _t.detector, _t.threshold_key)
-        .where(_t.project_pk.in_(project_pks))
-        .order_by(_t.project_pk, _t.detector, _t.threshold_key, _t.version.desc())
-    )
+    parameters = {"projects": json_text(list(project_pks))}
     found: dict[tuple[int, str], Values] = {}
-    for project_pk, detector, key, value, version in connection.execute(newest):
+    for project_pk, detector, key, value, version in connection.exec_driver_sql(_NEWEST, parameters):
         before = found.get((project_pk, detector), NOTHING_SET)
         values = before.values if value is None else {**before.values, key: value}
         found[project_pk, detector] = Values(values, max(before.version, version))

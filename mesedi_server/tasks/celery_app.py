@@ -8,10 +8,13 @@ SWEEP_S = 5.0
 """How often beat looks for due work that a lost wake-up left."""
 IGNORES_S = 30.0
 """How often expired ignores are ended."""
+SPIKES_S = 30.0
+"""How often projects are looked at whose window slides on without new events."""
 
 QUEUE = "mesedi"
 EXAMINE_DUE = "mesedi.examine_due"
 END_IGNORES = "mesedi.end_ignores"
+LOOK_FOR_SPIKES = "mesedi.look_for_spikes"
 
 
 def create(settings: Settings) -> Celery:
@@ -37,6 +40,11 @@ def create(settings: Settings) -> Celery:
                 "task": END_IGNORES,
                 "schedule": IGNORES_S,
                 "options": {"expires": IGNORES_S},
+            },
+            "look-for-spikes": {
+                "task": LOOK_FOR_SPIKES,
+                "schedule": SPIKES_S,
+                "options": {"expires": SPIKES_S},
             },
         },
     )

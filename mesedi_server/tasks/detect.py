@@ -4,12 +4,12 @@ import logging
 
 from celery import Celery
 
-from mesedi_server import examination
+from mesedi_server import examination, spikes
 from mesedi_server.config import Settings
 from mesedi_server.errors import UnavailableError
-from mesedi_server.store import executions, failure_groups
+from mesedi_server.store import failure_groups
 from mesedi_server.store.database import Database
-from mesedi_server.tasks.celery_app import END_IGNORES, EXAMINE_DUE
+from mesedi_server.tasks.celery_app import END_IGNORES, EXAMINE_DUE, LOOK_FOR_SPIKES
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +36,13 @@ def register(celery: Celery, settings: Settings, database: Database) -> None:
         except UnavailableError as error:
             logger.warning("ignores not looked at: %s", error)
 
+    @celery.task(name=LOOK_FOR_SPIKES)
+    def look_for_spikes() -> None:
+        try:
+            spikes.look_everywhere(database)
+        except UnavailableError as error:
+            logger.warning("spikes not looked for: %s", error)
+
 
 def examine_all(database: Database, *, settle_s: float) -> int:
     """Examine what is due, batch by batch, and return how many executions that were."""
@@ -57,13 +64,6 @@ def examine_all(database: Database, *, settle_s: float) -> int:
 def _examine_singly(database: Database, *, settle_s: float) -> int:
     """Examine a batch's worth one at a time, so that one that can't be examined holds up no other."""
     for count in range(examination.BATCH):
-        try:
-            if examination.examine_due(database, settle_s=settle_s, limit=1) == 0:
-                return count
-        except UnavailableError:
-            raise
-        except Exception:
-            with database.transaction() as connection:
-                execution_id = executions.put_off_first(connection)
-            logger.exception("execution %s could not be examined; put off", execution_id)
+        if not examination.examine_one(database, settle_s=settle_s):
+            return count
     return examination.BATCH

@@ -266,6 +266,21 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("token_hash", name=op.f("pk_sign_in_links")),
     )
     op.create_table(
+        "spike_episodes",
+        sa.Column("project_pk", sa.Integer(), nullable=False),
+        sa.Column("rule", sa.Text(), nullable=False),
+        sa.Column(
+            "opened_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False
+        ),
+        sa.ForeignKeyConstraint(
+            ["project_pk"],
+            ["projects.pk"],
+            name=op.f("fk_spike_episodes_project_pk"),
+            ondelete="CASCADE",
+        ),
+        sa.PrimaryKeyConstraint("project_pk", "rule", name=op.f("pk_spike_episodes")),
+    )
+    op.create_table(
         "thresholds",
         sa.Column("project_pk", sa.Integer(), nullable=False),
         sa.Column("detector", sa.Text(), nullable=False),
@@ -445,6 +460,7 @@ def downgrade() -> None:
     op.drop_table("group_history")
     op.drop_index("ix_thresholds_key", table_name="thresholds")
     op.drop_table("thresholds")
+    op.drop_table("spike_episodes")
     op.drop_table("sign_in_links")
     op.drop_table("sessions")
     op.drop_table("memberships")

@@ -33,6 +33,7 @@ from mesedi_server.embedded.errors import (
     WrongVersionError,
 )
 from mesedi_server.embedded.folder import DataFolder
+from mesedi_server.embedded.log import ServerLog
 from mesedi_server.embedded.postgres import Postgres
 
 PATIENCE_S = 20.0
@@ -230,6 +231,17 @@ def test_a_server_that_does_not_start_shows_its_log(data):
     assert "PostgreSQL does not start" in str(failure.value)
     assert "could not find the database system" in str(failure.value)
     assert connect_addresses(data) is None
+
+
+def test_a_large_log_is_put_aside_at_the_next_start(tmp_path):
+    path = tmp_path / "server.log"
+    path.write_bytes(b"x" * 1_000_001)
+
+    with ServerLog("It", path).open() as file:
+        file.write(b"new")
+
+    assert path.read_bytes() == b"new"
+    assert (tmp_path / "server.log.1").stat().st_size == 1_000_001
 
 
 def test_a_folder_below_a_file_is_refused(tmp_path):

@@ -246,38 +246,67 @@ def test_programs_end_when_the_supervisor_is_killed(supervise):
     assert ends(web)
 
 
+def test_a_program_that_does_not_stop_is_killed_after_the_supervisor_was(supervise):
+    running = supervise({"stubborn": STUBBORN}, "patience=Patience(stop_s=0.2)")
+    *_, stubborn, helper = running.wait_for("stubborn runs")
+
+    running.process.kill()
+
+    assert ends(int(stubborn))
+    assert ends(int(helper))
+
+
+START = "tether.start(argv, farewell=farewell)"
+START_GUARDED = "tether.start(argv, farewell=farewell, guarded=True)"
+GUARD_UNTOLD = """
+if os.fork() == 0:
+    # As where the kernel says nothing about the parent's death.
+    sys.platform = "elsewhere"
+    tether.Guard(os.getppid(), farewell, 10.0).run("", argv)
+"""
+
+
 @pytest.mark.parametrize("farewell", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("by_the_kernel", [True, False])
-def test_a_tethered_program_hears_its_parents_death(tmp_path, farewell, by_the_kernel):
-    # The parent of the tether is a shell that does not turn into it.
-    code = OBEDIENT.format(name="it")
-    platform = sys.platform if by_the_kernel else "elsewhere"
-    script = textwrap.dedent(f"""
-        import os, sys
+@pytest.mark.parametrize("start", [START, START_GUARDED, GUARD_UNTOLD])
+def test_a_tethered_program_hears_of_its_parents_death(tmp_path, start, farewell):
+    output = tmp_path / "output"
+    setting = f"""
+        import os, signal, sys
         from mesedi_server import tether
 
-        if os.fork() == 0:
-            sys.platform = {platform!r}
-            tether.become(os.getppid(), {int(farewell)}, "", [sys.executable, "-c", {code!r}])
-        os.wait()
-    """)
-    output = tmp_path / "output"
-    with output.open("wb") as file:
-        parent = subprocess.Popen([sys.executable, "-c", script], stdout=file)
-    wait_for_text(output, "it runs")
-
-    parent.kill()
-    parent.wait()
+        farewell = signal.Signals({int(farewell)})
+        argv = [sys.executable, "-c", {OBEDIENT.format(name="it")!r}]
+    """
+    script = f"{textwrap.dedent(setting)}\n{start}\nsignal.pause()"
+    with (
+        output.open("wb") as file,
+        subprocess.Popen([sys.executable, "-c", script], stdout=file) as parent,
+    ):
+        try:
+            wait_for_text(output, "it runs")
+        finally:
+            parent.kill()
 
     wait_for_text(output, f"it was told {farewell.name}")
     assert ends(int(output.read_text().split()[2]))
 
 
-def test_a_tethered_program_that_does_not_exist_says_so(tmp_path):
+@pytest.mark.parametrize("guarded", [True, False])
+@pytest.mark.parametrize(("ending", "code"), [("sys.exit(7)", 7), ("os.kill(os.getpid(), 9)", -9)])
+def test_a_tethered_program_ends_as_it_would_alone(guarded, ending, code):
+    argv = [sys.executable, "-c", f"import os, sys; {ending}"]
+
+    process = tether.start(argv, guarded=guarded)
+
+    assert process.wait(PATIENCE_S) == code
+
+
+@pytest.mark.parametrize("guarded", [True, False])
+def test_a_tethered_program_that_does_not_exist_says_so(tmp_path, guarded):
     output = tmp_path / "output"
 
     with output.open("wb") as file:
-        process = tether.start(["/no/such/program"], output=file)
+        process = tether.start(["/no/such/program"], output=file, guarded=guarded)
 
     assert process.wait(PATIENCE_S) == 1
     assert output.read_text() == "/no/such/program cannot be started: No such file or directory\n"

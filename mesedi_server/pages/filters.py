@@ -1,0 +1,96 @@
+"""Query strings of lists: filters and pages."""
+
+from typing import Any
+
+from flask import request, url_for
+
+from mesedi_server.errors import RefusedError
+from mesedi_server.schemas.lenient_json import storable
+from mesedi_server.store.executions import ExecutionFilter
+from mesedi_server.store.failure_groups import NEEDS_SOMEBODY, STATES, GroupFilter, State
+from mesedi_server.store.paging import Paging
+
+ALL = "all"
+"""The state filter of a list that has every group."""
+MAX_DIGITS = 9
+"""Digits of a number that a form or an address may have: it fits every column."""
+
+# Only what is named here gets into a link: an address may carry names that mean something to `url_for`.
+_KEPT = ("q", "class", "state", "status", "evaluator", "metric", "release", "environment", "id")
+
+
+def text(name: str, max_chars: int = 256) -> str | None:
+    """Read a field of the query; empty counts as absent."""
+    value: str = storable(request.args.get(name, ""))
+    return value[:max_chars] or None
+
+
+def whole_number(text: str) -> int | str | None:
+    """Read a whole number; what is none stays as it is, for the schema to refuse."""
+    text = text.strip()
+    is_number = text.isdecimal() and len(text) <= MAX_DIGITS
+    return int(text) if is_number else text or None
+
+
+def offset() -> int:
+    """Read how many rows of a list come before the page; what is no number counts as 0."""
+    wanted = whole_number(request.args.get("offset", ""))
+    return wanted if isinstance(wanted, int) else 0
+
+
+def groups() -> GroupFilter:
+    """Read which groups are wanted; without `state`, those that need somebody.
+
+    Raises:
+        RefusedError: an unknown state.
+    """
+    state = text("state")
+    return GroupFilter(
+        q=text("q"),
+        states=_states(state),
+        is_empty_shown=state == ALL,
+        failure_class=text("class"),
+        evaluator=text("evaluator"),
+        metric=text("metric"),
+        release=text("release"),
+        environment=text("environment"),
+    )
+
+
+def executions() -> ExecutionFilter:
+    """Read which executions are wanted."""
+    return ExecutionFilter(
+        q=text("q"),
+        status=text("status"),
+        evaluator=text("evaluator"),
+        metric=text("metric"),
+        release=text("release"),
+        environment=text("environment"),
+    )
+
+
+def given(*names: str) -> dict[str, str]:
+    """Return the filters that the address has."""
+    return {name: value for name in names if (value := text(name))}
+
+
+def paging(limit: int) -> Paging:
+    """Read where the page begins."""
+    return Paging(limit, request.args.get("cursor") or None)
+
+
+def same_page(**changes: str | int | None) -> str:
+    """Return this page's address with some of its filters changed; None takes one out."""
+    fields: dict[str, Any] = {**given(*_KEPT), **changes}
+    return url_for(request.endpoint or "", **(request.view_args or {}), **fields)
+
+
+def _states(text: str | None) -> tuple[State, ...]:
+    if text is None:
+        return NEEDS_SOMEBODY
+    if text == ALL:
+        return STATES
+    chosen = tuple(state for state in STATES if state == text)
+    if not chosen:
+        raise RefusedError(f"state: {text!r} is not one of {', '.join(STATES)}, {ALL}")
+    return chosen
