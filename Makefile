@@ -65,6 +65,10 @@ sure: lint types imports test  ## Everything that a change must pass
 bench: $(READY)  ## Measure ingest and detection (about two minutes)
 	$(BIN)/python -m bench.ingest
 
+.PHONY: test-faults
+test-faults: $(READY)  ## Kill workers in the middle of examinations, some hundred times (about ten minutes)
+	$(BIN)/python -m pytest -m faults tests/faults $(ARGS)
+
 .PHONY: test-contract
 test-contract: $(READY)  ## Run the published SDK mesedi 0.7.0 against a live server
 	$(BIN)/python -m pytest -m contract tests/contract $(ARGS)

@@ -147,7 +147,8 @@ class Guard:
 
     def _deliver(self) -> None:
         while self._program and self._waiting:
-            os.kill(self._program, self._waiting.pop(0))
+            with suppress(ProcessLookupError):
+                os.kill(self._program, self._waiting.pop(0))
 
     def _kill(self, *_: object) -> None:
         if self._program:

@@ -29,8 +29,9 @@ def own_page(address: str) -> str | None:
 
 def execution(project_id: str, execution_id: str) -> str:
     """Return the address of an execution's page, whatever its client calls it."""
-    # Browsers and proxies shorten such paths; in a query they leave them alone.
-    is_a_path = all(part not in ("", ".", "..") for part in execution_id.split("/"))
+    # Browsers and proxies shorten such paths, and Flask routes no line break; a query is left alone.
+    parts = execution_id.split("/")
+    is_a_path = "\n" not in execution_id and not {"", ".", ".."}.intersection(parts)
     if is_a_path:
         return url_for(_EXECUTION, project_id=project_id, execution_id=execution_id)
     return url_for(_EXECUTION, project_id=project_id, id=execution_id)

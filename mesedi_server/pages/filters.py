@@ -5,6 +5,7 @@ from typing import Any
 from flask import request, url_for
 
 from mesedi_server.errors import RefusedError
+from mesedi_server.schemas.events import MAX_NAME_BYTES
 from mesedi_server.schemas.lenient_json import storable
 from mesedi_server.store.executions import ExecutionFilter
 from mesedi_server.store.failure_groups import NEEDS_SOMEBODY, STATES, GroupFilter, State
@@ -19,10 +20,10 @@ MAX_DIGITS = 9
 _KEPT = ("q", "class", "state", "status", "evaluator", "metric", "release", "environment", "id")
 
 
-def text(name: str, max_chars: int = 256) -> str | None:
-    """Read a field of the query; empty counts as absent."""
+def text(name: str) -> str | None:
+    """Read a field of the query, no longer than a name may be; empty counts as absent."""
     value: str = storable(request.args.get(name, ""))
-    return value[:max_chars] or None
+    return value[:MAX_NAME_BYTES] or None
 
 
 def whole_number(text: str) -> int | str | None:

@@ -18,7 +18,6 @@ from mesedi_server.schemas.bodies import load
 from mesedi_server.store import executions, failure_groups
 from mesedi_server.store.failure_groups import (
     DISCOVERY_INTERACTIONS,
-    STATES,
     State,
     StateChange,
 )
@@ -55,7 +54,6 @@ def index(visit: Visit) -> Answer:
         state=filters.text("state"),
         filters=filters.given(*FILTERS),
         classes=CLASSES,
-        states=STATES,
         same_page=filters.same_page,
         server=runtime().settings.public_url or request.host_url.rstrip("/"),
     )

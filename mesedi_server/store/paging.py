@@ -5,7 +5,7 @@ import binascii
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 import msgspec
 from sqlalchemy import ColumnElement, tuple_
@@ -19,7 +19,7 @@ class Position(msgspec.Struct, array_like=True, frozen=True):
     """The last row of a page: its time, and its key where times are equal."""
 
     at: datetime
-    pk: int
+    pk: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
 @dataclass(frozen=True, slots=True)

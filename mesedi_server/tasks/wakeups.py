@@ -8,6 +8,9 @@ from mesedi_server.tasks.waking import Waker
 EXPIRES_S = 60.0
 """After this time a wake-up that no worker took is dropped: beat has looked many times since."""
 
+PROBE_S = 1.0
+"""How long the broker may take to say that it is there; it is asked twice."""
+
 
 def waker_for(celery: Celery) -> Waker:
     """Make the waker of a process."""
@@ -17,8 +20,10 @@ def waker_for(celery: Celery) -> Waker:
 
     def is_reachable() -> bool:
         try:
-            with celery.connection_for_write(connect_timeout=2) as connection:
-                connection.ensure_connection(max_retries=1, timeout=2)
+            with celery.connection_for_write(
+                connect_timeout=PROBE_S, transport_options={"socket_timeout": PROBE_S}
+            ) as connection:
+                connection.ensure_connection(max_retries=1, interval_start=0, interval_step=0)
         except Exception:  # noqa: BLE001 - each transport raises errors of its own
             return False
         return True

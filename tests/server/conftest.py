@@ -29,13 +29,13 @@ def settings(module_database_url, broker_url) -> Settings:
 def app(settings) -> Iterator[Flask]:
     application = create_app(settings)
     yield application
-    _database_of(application).close()
+    database_of(application).close()
 
 
 @pytest.fixture(scope="module")
 def database(app) -> Database:
     """The database that the application uses."""
-    return _database_of(app)
+    return database_of(app)
 
 
 @pytest.fixture
@@ -50,6 +50,6 @@ def tenant(make_tenant) -> Tenant:
     return make_tenant()
 
 
-def _database_of(application: Flask) -> Database:
+def database_of(application: Flask) -> Database:
     with application.app_context():
         return runtime.runtime().database

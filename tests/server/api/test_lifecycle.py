@@ -1,4 +1,4 @@
-"""The lifecycle of an execution (wire.md, section 3, as **Ours** says), and that the order of arrival does not count."""
+"""The lifecycle of an execution (wire.md, section 3, **Ours**); the order of arrival does not count."""
 
 from itertools import permutations
 

@@ -1,6 +1,7 @@
 """What only a real HTTP server shows: streams, chunks, large bodies."""
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -123,29 +124,33 @@ def test_a_halt_reaches_a_stream_that_opens_after_it(server, tenant, listen, exe
 @pytest.mark.parametrize("body", [None, b"", b"not json", {"reason": None}, {"reason": " \x00 "}])
 def test_a_halt_needs_no_reason(server, tenant, listen, execution_id, body):
     tenant.ingest.post("/executions", make_execution(execution_id))
+    stream = listen(execution_id)
+
     halt(server, tenant, execution_id, body)
 
-    data = listen(execution_id).rest().splitlines()[-2]
-
+    data = stream.rest().splitlines()[-2]
     assert json.loads(data.removeprefix(b"data: "))["reason"]
 
 
 def test_a_reason_cannot_break_the_frame(server, tenant, listen, execution_id):
     tenant.ingest.post("/executions", make_execution(execution_id))
+    stream = listen(execution_id)
+
     halt(server, tenant, execution_id, {"reason": "a\n\nevent: other\r\ndata: b \N{SNOWMAN}"})
 
-    lines = listen(execution_id).rest().splitlines()
-
+    lines = stream.rest().splitlines()
     assert [line for line in lines if line.startswith(b"event:")] == [b"event: halt"]
     assert json.loads(lines[-2].removeprefix(b"data: "))["reason"].startswith("a\n\nevent: other")
 
 
 def test_the_first_reason_stays(server, tenant, listen, execution_id):
     tenant.ingest.post("/executions", make_execution(execution_id))
+    first = listen(execution_id)
 
     answers = [halt(server, tenant, execution_id, {"reason": reason}) for reason in ("one", "two")]
 
     assert [answer.status for answer in answers] == [200, 200]
+    assert b'"one"' in first.rest()
     assert b'"one"' in listen(execution_id).rest()
 
 
@@ -284,10 +289,8 @@ def peak_memory_mb(server: LiveServer) -> float:
     folder = Path(f"/proc/{server.process.pid}/task/{server.process.pid}")
     if not folder.is_dir():
         pytest.skip("only Linux tells the memory of another process")
-    children = (folder / "children").read_text().split()
-    peaks = []
-    for pid in children:
-        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-            if line.startswith("VmHWM:"):
-                peaks.append(int(line.split()[1]) / 1024)
-    return max(peaks)
+    status = [
+        Path(f"/proc/{pid}/status").read_text() for pid in (folder / "children").read_text().split()
+    ]
+    peaks_kb = re.findall(r"^VmHWM:\s+(\d+) kB", "\n".join(status), re.MULTILINE)
+    return max(map(int, peaks_kb)) / 1024

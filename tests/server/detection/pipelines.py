@@ -122,9 +122,7 @@ class Pipeline:
         group = self.group(signature)
         change = StateChange(state=state, actor="us", **how)
         with self.connection() as connection:
-            return failure_groups.change_state(
-                connection, self.project.pk, group.group_id, change
-            )
+            return failure_groups.change_state(connection, self.project.pk, group.group_id, change)
 
     def execution(self, execution_id: str = "exec-1") -> executions.Execution:
         with self.connection() as connection:
@@ -188,10 +186,10 @@ def wrong_numbers(database: Database, project_pk: int | None = None) -> list[tup
         return [tuple(row) for row in rows]
 
 
-def make_check(name: str = "schema", passed: bool | None = False, **payload) -> dict:
-    """A validator_result; a failure unless said otherwise."""
+def make_check(name: str = "schema", **payload) -> dict:
+    """A validator_result; a failure unless `passed` says otherwise."""
     return make_event(
-        event_type="validator_result", payload={"name": name, "passed": passed, **payload}
+        event_type="validator_result", payload={"name": name, "passed": False} | payload
     )
 
 

@@ -40,9 +40,7 @@ class Expected:
 def recount(project_id: str, events: list[dict], floors: Floors) -> Expected:
     """Count one execution's events, which may be in any order and there more than once."""
     unique = {event["event_id"]: event for event in events}
-    ordered = sorted(
-        unique.values(), key=lambda e: (e["sequence"], e["timestamp"], e["event_id"])
-    )
+    ordered = sorted(unique.values(), key=lambda e: (e["sequence"], e["timestamp"], e["event_id"]))
     scores = [e["payload"] for e in ordered if e["event_type"] == "eval_score"]
     checks = [e["payload"] for e in ordered if e["event_type"] == "validator_result"]
     rollups = {pair: _rollup(pair, scores) for pair in _pairs(scores)}
@@ -60,7 +58,7 @@ def recount(project_id: str, events: list[dict], floors: Floors) -> Expected:
 def _grounding(scores, rollups, floors):
     failed = _pairs(score for score in scores if score["passed"] is False)
     low = []
-    for pair, rollup in rollups.items():
+    for pair in rollups:
         values = _values(pair, scores, higher_is_better=True)
         floor = Fraction(repr(floors.of(pair)[0]))
         if pair not in failed and values and sum(values) < len(values) * floor:

@@ -234,7 +234,7 @@ def histories(pipeline):
             " JOIN failure_groups g ON g.pk = h.group_pk WHERE g.project_pk = %(project)s GROUP BY 1",
             {"project": pipeline.project.pk},
         ).all()
-    return {group_id: kinds for group_id, kinds in rows}
+    return dict(map(tuple, rows))
 
 
 @pytest.mark.parametrize("second", [0.6, None])

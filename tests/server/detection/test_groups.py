@@ -8,6 +8,7 @@ from tests.server.detection.pipelines import (
     FAITHFULNESS,
     make_check,
     make_decision,
+    make_pipeline,
     wrong_numbers,
 )
 
@@ -72,8 +73,6 @@ def test_pairs_with_equal_key_texts_stay_apart(pipeline):
 
 
 def test_two_projects_share_no_group(database, pipeline):
-    from tests.server.detection.pipelines import make_pipeline
-
     other = make_pipeline(database)
 
     pipeline.run("exec-1", make_score(0.2))

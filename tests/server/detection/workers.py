@@ -1,0 +1,67 @@
+"""Real worker processes."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from mesedi_server import tether
+
+PATIENCE_S = 45.0
+
+
+class Worker:
+    """`mesedi-server worker` on a database and a broker; its processes are a group of their own."""
+
+    def __init__(self, database_url: str, broker_url: str, log: Path, **settings: str) -> None:
+        self._environment = {
+            **os.environ,
+            "MESEDI_DATABASE_URL": database_url,
+            "MESEDI_BROKER_URL": broker_url,
+            "MESEDI_WORKER_PROCESSES": "1",
+            **settings,
+        }
+        self._log = log
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        with self._log.open("ab") as output:
+            self._process = tether.start(
+                [sys.executable, "-m", "mesedi_server.cli", "worker"],
+                env=self._environment,
+                output=output,
+            )
+
+    def kill(self) -> None:
+        """Kill -9, all its processes at once."""
+        if self._process is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait(PATIENCE_S)
+            self._process = None
+
+    def until(self, is_so: Callable[[], object]) -> float:
+        """Look until the worker has made it so; return after how many seconds."""
+        start = time.monotonic()
+        while not is_so():
+            assert self._process is not None
+            assert self._process.poll() is None, f"the worker has ended: {self.said()}"
+            assert time.monotonic() < start + PATIENCE_S, f"it never came to be so: {self.said()}"
+            time.sleep(0.01)
+        return time.monotonic() - start
+
+    def said(self) -> str:
+        return self._log.read_text()
+
+
+@contextmanager
+def running(worker: Worker) -> Iterator[Worker]:
+    worker.start()
+    try:
+        yield worker
+    finally:
+        worker.kill()
