@@ -72,8 +72,11 @@ def change(
     reason: str | None,
 ) -> int:
     """Set a key, or reset it with None; return the new version."""
-    # Two people at once: one after the other, each with a version of their own.
-    connection.execute(select(projects.c.pk).where(projects.c.pk == project_pk).with_for_update())
+    # Two people at once: one after the other, each with a version of their own. NO KEY UPDATE: whoever stores events
+    # for the project goes on meanwhile.
+    connection.execute(
+        select(projects.c.pk).where(projects.c.pk == project_pk).with_for_update(key_share=True)
+    )
     newest = select(func.coalesce(func.max(_t.version), 0)).where(
         _t.project_pk == project_pk, _t.detector == detector
     )

@@ -5,6 +5,7 @@ Reads MESEDI_API_KEY and MESEDI_BASE_URL. Each run names itself by its tenant. P
 
 import json
 import time
+from contextlib import suppress
 
 import mesedi
 
@@ -68,10 +69,8 @@ def main():
     mesedi.configure()
     for run in (scores, validators, instant, many_events, human, over_budget, halted_from_outside):
         run()
-    try:
+    with suppress(KeyError):
         crash()
-    except KeyError:
-        pass
     is_drained = mesedi.flush(timeout=PATIENCE_S)
     stats = mesedi.stats()
     account = {name: getattr(stats, name) for name in ("delivered", "rejected", "lost", "complete")}

@@ -153,6 +153,45 @@ def test_a_key_that_expires_later_is_good_until_then(app, database, tenant):
     assert Caller(app, key).get("/executions").status_code == 200
 
 
+def test_the_scheme_may_be_written_in_any_case(app, tenant):
+    caller = Caller(app, None)
+
+    for scheme in ("Bearer", "bearer", "BEARER"):
+        response = caller.get("/executions", Authorization=f"{scheme} {tenant.read.key}")
+        assert response.status_code == 200
+
+
+def test_a_revoked_key_is_401(app, database, tenant):
+    with database.transaction() as connection:
+        connection.exec_driver_sql(
+            "UPDATE api_keys SET revoked_at = now() WHERE project_pk = %(pk)s",
+            {"pk": tenant.project.pk},
+        )
+
+    assert tenant.read.get("/executions").status_code == 401
+
+
+def test_the_use_of_a_key_is_noted(database, tenant):
+    tenant.read.get("/executions")
+
+    with database.transaction() as connection:
+        noted = connection.exec_driver_sql(
+            "SELECT scopes, last_used_at IS NOT NULL FROM api_keys WHERE project_pk = %(pk)s",
+            {"pk": tenant.project.pk},
+        )
+        used = {scope: is_used for (scope,), is_used in noted}
+    assert used == {"ingest": False, "read": True, "admin": False}
+
+
+def test_an_unknown_address_is_404_and_a_wrong_method_405_in_json(tenant):
+    unknown = tenant.admin.get("/failure-group")
+    wrong = tenant.admin.delete("/executions")
+
+    assert (unknown.status_code, unknown.json["ok"]) == (404, False)
+    assert (wrong.status_code, wrong.json["ok"]) == (405, False)
+    assert {"GET", "POST"} <= set(wrong.headers["Allow"].split(", "))
+
+
 def test_the_database_holds_no_key_that_could_be_used(database, tenant):
     with database.transaction() as connection:
         rows = connection.exec_driver_sql("SELECT k::text FROM api_keys k").scalars().all()
@@ -170,13 +209,12 @@ def test_health_and_readiness_need_no_key(app):
 
 @pytest.fixture
 def neighbour(make_tenant, database) -> Tenant:
-    """A project with an execution that failed, a group, a threshold of its own and a halt."""
+    """A project with an execution that failed, a group, and a threshold of its own."""
     tenant = make_tenant()
     tenant.ingest.post("/executions", make_execution("exec-theirs"))
     tenant.ingest.post("/events", [make_score(0.1, execution_id="exec-theirs")])
     tenant.ingest.patch("/executions/exec-theirs", make_close())
     tenant.admin.put("/me/detector-thresholds/grounding_failure/mean_floor", {"value": 0.9})
-    tenant.admin.post("/executions/exec-theirs/halt", {"reason": "theirs"})
     examine_all(database)
     return tenant
 
@@ -208,6 +246,7 @@ def test_another_projects_ids_are_unknown_on_every_route(app, tenant, neighbour)
 
 def test_another_projects_halt_is_not_delivered(app, tenant, neighbour):
     tenant.ingest.patch("/executions/exec-theirs", make_close())
+    neighbour.admin.post("/executions/exec-theirs/halt", {"reason": "theirs"})
 
     ours = tenant.ingest.get("/executions/exec-theirs/halt-stream").data
     theirs = neighbour.ingest.get("/executions/exec-theirs/halt-stream").data

@@ -16,7 +16,7 @@ from tests.factories import make_close, make_event, make_execution
 from tests.server.live import ANSWER_S, LiveServer, start, web_process
 
 SLOTS = 2
-AT_ONCE_S = 1.0
+AT_ONCE_S = 3.0
 PATIENCE_S = 10.0
 
 _numbers = count(1)

@@ -252,6 +252,27 @@ def test_a_halt_does_not_wait_for_the_examination(crowd):
         assert halts.state(connection, crowd.project.pk, "exec-1").reason == "too dear"
 
 
+def test_a_floor_can_be_changed_while_events_are_stored(crowd):
+    with crowd.connection() as storing:
+        storing.exec_driver_sql(
+            "INSERT INTO executions (project_pk, execution_id) VALUES (%(project)s, 'exec-1')",
+            {"project": crowd.project.pk},
+        )
+        with crowd.connection() as connection:
+            connection.exec_driver_sql("SET LOCAL lock_timeout = '200ms'")
+            version = thresholds.change(
+                connection,
+                crowd.project.pk,
+                "grounding_failure",
+                "mean_floor",
+                0.7,
+                changed_by="us",
+                reason=None,
+            )
+
+    assert version == 1
+
+
 def until_somebody_waits(pipeline):
     deadline = datetime.now(UTC) + timedelta(seconds=PATIENCE_S)
     while not scalar(pipeline, _WAITING):
