@@ -69,6 +69,14 @@ bench: $(READY)  ## Measure ingest and detection (about two minutes)
 test-faults: $(READY)  ## Kill workers in the middle of examinations, some hundred times (about ten minutes)
 	$(BIN)/python -m pytest -m faults tests/faults $(ARGS)
 
+.PHONY: bench-sdk
+bench-sdk: $(READY)  ## Measure what a score costs its caller, beside the published SDK
+	$(BIN)/python -m bench.sdk
+
+.PHONY: test-ragas
+test-ragas: $(READY)  ## Run emit_ragas on live results of ragas 0.4.3 (installs 900 MB)
+	MESEDI_TEST_RAGAS=1 $(BIN)/python -m pytest tests/sdk/test_live_ragas.py $(ARGS)
+
 .PHONY: test-contract
 test-contract: $(READY)  ## Run the published SDK mesedi 0.7.0 against a live server
 	$(BIN)/python -m pytest -m contract tests/contract $(ARGS)

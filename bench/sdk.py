@@ -88,6 +88,10 @@ MEMORY = """
     os._exit(0)
 """
 
+IDLE = """
+    print("0")
+"""
+
 LEAVING = """
     @mesedi.wrap
     def pipeline():
@@ -242,11 +246,11 @@ def measure(sdk: Sdk, seconds: int) -> dict[str, str]:
         column["burst: events stored"] = f"{stored(process):,}"
     grown, _ = sdk.run(dead_port(), MEMORY, count=TO_A_DEAD_PORT)
     column["memory after 100,000 to a dead port, MB"] = f"+{grown / 1024:.1f}"
-    _, bare = sdk.run(dead_port(), LEAVING, count=0)
+    _, bare = sdk.run(dead_port(), IDLE)
     with black_hole() as hole:
         for name, url in (("dead port", dead_port()), ("black hole", hole)):
             _, whole = sdk.run(url, LEAVING, count=1000)
-            column[f"exit, {name}, s"] = f"{whole - (bare if name == 'dead port' else 0):.2f}"
+            column[f"exit, {name}, s"] = f"{whole - bare:.2f}"
     return column
 
 

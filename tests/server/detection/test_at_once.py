@@ -13,6 +13,7 @@ import pytest
 from mesedi_server import examination, spikes
 from mesedi_server.errors import UnavailableError
 from mesedi_server.store import executions, failure_groups, halts, thresholds
+from mesedi_server.store import spikes as store_spikes
 from mesedi_server.store.database import Database
 from mesedi_server.store.failure_groups import StateChange
 from tests.factories import make_score
@@ -202,6 +203,36 @@ def test_two_workers_that_find_a_new_group_at_once_make_it_once(crowd):
 
     assert crowd.group().occurrence_count == 40
     assert crowd.kinds() == ["first_seen"]
+
+
+def test_a_worker_takes_groups_in_their_order(crowd):
+    """Else two that need the same groups could wait for each other."""
+    pairs = [f"judge/{number}" for number in range(8)]
+    crowd.run("exec-1", *(make_score(0.2, pair=pair) for pair in pairs))
+    crowd.redetect()
+    pks = sorted(group.pk for group in crowd.groups())
+    lock = "SELECT pk FROM failure_groups WHERE pk = ANY (%(pks)s) FOR UPDATE NOWAIT"
+
+    with ThreadPoolExecutor(1) as worker, crowd.connection() as other:
+        other.exec_driver_sql(lock, {"pks": pks[:1]})
+        examined = worker.submit(crowd.examine)
+        until_somebody_waits(crowd)
+        other.exec_driver_sql(lock, {"pks": pks[1:]})
+        other.commit()
+
+        assert examined.result(PATIENCE_S) == 1
+
+
+def test_a_look_that_waited_for_another_counts_what_came_meanwhile(crowd):
+    with ThreadPoolExecutor(1) as worker, crowd.connection() as other:
+        store_spikes.lock(other, crowd.project.pk)
+        looked = worker.submit(spikes.look, crowd.database, [crowd.project.pk])
+        until_somebody_waits(crowd)
+        crowd.send(*(make_decision("rejected", f"exec-{number}") for number in range(5)))
+        other.commit()
+        looked.result(PATIENCE_S)
+
+    assert crowd.group("hitl_rejection_spike:rejected").occurrence_count == 5
 
 
 def test_an_event_that_comes_during_the_examination_is_not_forgotten(crowd):
