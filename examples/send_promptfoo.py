@@ -3,6 +3,7 @@
 MESEDI_API_KEY=mesedi_sk_… python examples/send_promptfoo.py FILE
 """
 
+import hashlib
 import json
 import sys
 from pathlib import Path
@@ -17,8 +18,10 @@ def main() -> int:
     result = [json.loads(line) for line in text.splitlines()] if path.suffix == ".jsonl" else None
     result = json.loads(text) if result is None else result
     run_id = result.get("evalId") if isinstance(result, dict) else None
+    run_id = run_id or hashlib.sha256(text.encode()).hexdigest()
     mesedi.configure()
-    count = mesedi.emit_promptfoo(result, answers=True, run_id=run_id or path.name)
+    # With a run's id, sending its results again changes nothing.
+    count = mesedi.emit_promptfoo(result, answers=True, run_id=run_id)
     left = mesedi.flush(timeout=30)
     stats = mesedi.stats()
     print(f"{count} scores found, {stats.sent} events stored, {left} left, {stats.lost} lost")

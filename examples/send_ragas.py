@@ -5,6 +5,7 @@
 In the pipeline itself no file is needed: `mesedi.emit_ragas(evaluate(...))`.
 """
 
+import hashlib
 import json
 import sys
 from pathlib import Path
@@ -17,8 +18,9 @@ def main() -> int:
     path = Path(sys.argv[1])
     text = path.read_text("utf-8")
     lines = text.splitlines() if path.suffix == ".jsonl" else [text]
+    run_id = hashlib.sha256(text.encode()).hexdigest()  # sending this file again changes nothing
     mesedi.configure()
-    count = sum(mesedi.emit_ragas(json.loads(line), run_id=path.name) or 0 for line in lines)
+    count = sum(mesedi.emit_ragas(json.loads(line), run_id=run_id) or 0 for line in lines)
     left = mesedi.flush(timeout=30)
     stats = mesedi.stats()
     print(f"{count} scores found, {stats.sent} events stored, {left} left, {stats.lost} lost")

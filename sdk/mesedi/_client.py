@@ -7,15 +7,19 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import ParamSpec, TypeVar
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
 
 from mesedi._guard import harmless, say_once, say_stumbled
 from mesedi._ids import Ids
+from mesedi._pieces import Piece
 from mesedi._plain import text
+from mesedi._processes import at_child_exit
+from mesedi._sampling import Sampling
 from mesedi._settings import DEFAULT_BASE_URL, Settings, from_environment
 from mesedi._shipper import Shipper
 from mesedi._tally import Counts, Stats, total
-from mesedi.errors import ConfigurationError
+from mesedi.errors import ConfigurationError, MesediHalt
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -28,7 +32,8 @@ class Client:
         self.settings = settings
         self.ids = Ids()
         self.shipper = Shipper(settings, self.ids)
-        self.put = self.shipper.put
+        self.put: Callable[[Piece], None] = self.shipper.put
+        self.sampling = Sampling(settings.sample_rates) if settings.sample_rates else None
 
     def flush(self, timeout: float = 5.0) -> int:
         """Wait up to `timeout` seconds; answers how much is left undelivered (0: nothing)."""
@@ -68,6 +73,12 @@ def configure(
     batch_bytes: int = 1_000_000,
     exit_timeout: float = 1.8,
     max_backoff: float = 30.0,
+    max_event_bytes: int = 32_768,
+    max_answer_bytes: int = 2 * 1024 * 1024,
+    before_send: Callable[[dict[str, Any]], Mapping[str, Any] | None] | None = None,
+    sample_rates: Mapping[str, float] | None = None,
+    spool: str | os.PathLike[str] | None = None,
+    max_spool_bytes: int = 256 * 1024 * 1024,
     release: str | None = None,
     environment: str | None = None,
     tenant_id: str | None = None,
@@ -88,6 +99,18 @@ def configure(
         batch_bytes: bytes of one request before compression, roughly.
         exit_timeout: seconds that the end of the process may take to send the rest.
         max_backoff: seconds between two attempts, at most, while the server is in trouble.
+        max_event_bytes: of one event's payload as JSON; the longest texts of a bigger one are
+            cut, and it says so.
+        max_answer_bytes: the same for `answer` events (see `record_answer`).
+        before_send: sees each event as it would leave and answers it, with another `payload`
+            if it likes, or None to keep it here. It runs on the sender's thread, again when an
+            event is tried again; if it fails, the event is dropped.
+        sample_rates: by evaluator, the share (0 to 1) of executions whose scores are sent; the
+            event says the rate.
+        spool: a folder for what could not be sent when the process ends: the next process
+            that is configured with it, the same server and the same key sends it. Default:
+            `MESEDI_SPOOL`, else none.
+        max_spool_bytes: how big the folder may become.
         release: your version, kept with each execution; default: `MESEDI_RELEASE`.
         environment: such as `production`; default: `MESEDI_ENVIRONMENT`.
         tenant_id: your customer, where one process serves only one.
@@ -103,6 +126,7 @@ def configure(
     key = from_environment("API_KEY", api_key)
     if key is None:
         raise ConfigurationError("no API key: pass api_key or set MESEDI_API_KEY")
+    folder = from_environment("SPOOL", None if spool is None else os.fspath(spool))
     return _install(
         Settings(
             api_key=key,
@@ -115,9 +139,23 @@ def configure(
             max_queue_bytes=max_queue_bytes,
             exit_timeout_s=exit_timeout,
             max_backoff_s=max_backoff,
+            max_event_bytes=max_event_bytes,
+            max_answer_bytes=max_answer_bytes,
+            before_send=before_send,
+            sample_rates=dict(sample_rates or {}),
+            spool=None if folder is None else Path(folder),
+            max_spool_bytes=max_spool_bytes,
             labels=given(labels),
         )
     )
+
+
+def capture() -> tuple[Client, list[Piece]]:
+    """Take what is emitted from now on into a list instead of sending it anywhere."""
+    pieces: list[Piece] = []
+    client = _install(Settings(api_key="mesedi_sk_nowhere"))
+    client.put = pieces.append
+    return client, pieces
 
 
 def current() -> Client | None:
@@ -151,6 +189,8 @@ def emitter(func: Callable[_P, _R]) -> Callable[_P, _R | None]:
     def guarded(*args: _P.args, **kwargs: _P.kwargs) -> _R | None:
         try:
             return func(*args, **kwargs)
+        except MesediHalt:
+            raise  # asked for, by the execution's budget
         except Exception as error:  # noqa: BLE001 - this is the promise of the whole package
             say_stumbled(func, error)
             count_lost("error in the call")
@@ -198,13 +238,17 @@ _finished_executions: list[Counts] = []
 
 def _install(settings: Settings) -> Client:
     global _current  # noqa: PLW0603 - the process has one client
+    client = Client(settings)
+    client.shipper.send_leftovers()
     with _lock:
-        if _current is not None:
+        if _current is None:
+            at_child_exit(_at_exit)
+        else:
             _current.shipper.retire()
             _retired.append(_current)
         _forget_finished()
-        _current = Client(settings)
-        return _current
+        _current = client
+        return client
 
 
 def _forget_finished() -> None:
@@ -236,6 +280,9 @@ def _at_exit() -> None:
         return
     stop_at = time.monotonic() + min(client.settings.exit_timeout_s for client in clients)
     lost = sum(client.shipper.close(stop_at) for client in clients)
+    saved = sum(client.stats().spooled for client in clients)
+    if saved:
+        say_once("spooled", "mesedi: %d events wait in the spool folder", saved)
     if lost:
         say_once("exit", "mesedi: %d events could not be delivered before the exit", lost)
 
@@ -254,6 +301,7 @@ def _after_fork() -> None:
     _finished_executions.clear()
     _unsent.clear()
     _current = Client(_current.settings) if _current else None
+    at_child_exit(_at_exit)
 
 
 # Never collected: a lock inside may be held for ever by a thread that only the parent has.

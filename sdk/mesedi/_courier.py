@@ -9,10 +9,10 @@ import os
 import time
 from collections.abc import Callable
 from typing import NamedTuple
+from urllib.parse import SplitResult
 
 from mesedi._plain import Json
 from mesedi._settings import Settings
-from mesedi._version import __version__
 
 # `socket` imports the codec of host names on first use. Were that the sender's thread, a fork
 # in that moment would leave the child with half a module, for ever without a connection.
@@ -50,12 +50,7 @@ class Courier:
         self.deadline: float | None = None
         """A monotonic time after which no request may still run."""
         self._encoding, self._compress = _best_compression()
-        self._headers = {
-            "Authorization": f"Bearer {settings.api_key}",
-            "Content-Type": "application/json",
-            "User-Agent": f"mesedi-python/{__version__}",
-            "X-Mesedi-Schema-Version": "1",
-        }
+        self._headers = {**settings.headers, "Content-Type": "application/json"}
 
     def send(self, method: str, path: str, body: bytes) -> Answer:
         """Send one request; a kept connection that the server had closed is tried once more."""
@@ -99,16 +94,8 @@ class Courier:
         if self._connection is not None and self._connection.sock is not None:
             self._connection.sock.settimeout(timeout_s)
             return self._connection
-        secure = self._address.scheme == "https"
-        kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
-        connection = kind(self._address.hostname or "", self._address.port, timeout=timeout_s)
-        try:
-            connection.connect()
-        except (OSError, ValueError):
-            connection.close()
-            return None
-        self._connection = connection
-        return connection
+        self._connection = open_connection(self._address, timeout_s)
+        return self._connection
 
     def _time_left(self) -> float:
         if self.deadline is None:
@@ -125,6 +112,19 @@ class Courier:
         if response.will_close or not response.isclosed():
             self.hang_up()
         return Answer(response.status, content, _retry_after(response.headers.get("Retry-After")))
+
+
+def open_connection(address: SplitResult, timeout_s: float) -> http.client.HTTPConnection | None:
+    """Connect; None when nobody is there."""
+    secure = address.scheme == "https"
+    kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
+    connection = kind(address.hostname or "", address.port, timeout=timeout_s)
+    try:
+        connection.connect()
+    except (OSError, ValueError):
+        connection.close()
+        return None
+    return connection
 
 
 def _best_compression() -> tuple[str, Callable[[bytes], bytes]]:

@@ -1,7 +1,6 @@
 """One request after the other: what goes next, and what its answer does to the lanes."""
 
 import itertools
-import json
 import logging
 import time
 from collections.abc import Iterable
@@ -12,8 +11,9 @@ from mesedi._courier import UNREACHABLE, Courier
 from mesedi._guard import say_once, unsay
 from mesedi._ids import Ids
 from mesedi._lanes import Lane, Lanes
-from mesedi._pieces import Ending, Piece, Report, Start, is_event
+from mesedi._pieces import Piece, Report, SavedEvent, SavedReport, is_event, is_report
 from mesedi._settings import Settings
+from mesedi._spelling import Spelled, Speller
 from mesedi._tally import Tally
 from mesedi._verdicts import Fate, Verdict, judge
 
@@ -21,11 +21,10 @@ _ALONE_FROM = 2  # strikes from which a lane no longer shares a batch with other
 
 
 class _Parcel(NamedTuple):
-    """An event on its way; `text` None when it could not be written as JSON."""
+    """An event on its way; `spelled.text` None when it does not leave."""
 
     lane: Lane
-    piece: Piece
-    text: str | None
+    spelled: Spelled
 
 
 class Delivery:
@@ -33,7 +32,7 @@ class Delivery:
 
     def __init__(self, settings: Settings, ids: Ids) -> None:
         self._settings = settings
-        self._ids = ids
+        self._speller = Speller(settings, ids)
         self._batch_bytes = settings.batch_bytes
         self._reports_in_row = 0
         self.courier = Courier(settings)
@@ -44,6 +43,7 @@ class Delivery:
         self.hopeless_in_row = 0
         """Requests in a row that found no server, or one that does not know us."""
         self._released = [0, 0]
+        self._saved_settled = 0
 
     def step(self) -> bool:
         """Send the next request; False when nothing is ready."""
@@ -64,14 +64,17 @@ class Delivery:
         self._released = [0, 0]
         return pieces, size
 
-    def give_up(self, reason: str) -> int:
-        """Count every piece as dropped for `reason`; answers how many events that were."""
-        lost = self.lanes.events
-        self.events.drop(reason, lost)
-        self.reports.drop(reason, self.lanes.reports)
+    def saved_settled(self) -> int:
+        """Tell, once, how many of an earlier process' pieces were settled since the last call."""
+        count, self._saved_settled = self._saved_settled, 0
+        return count
+
+    def give_up(self) -> list[Piece]:
+        """Answer every piece that is not settled, and forget them."""
+        given_up = self.lanes
         # A request that is still out must not count its pieces a second time.
         self.lanes = Lanes(time.monotonic)
-        return lost
+        return [piece for lane in list(given_up) for piece in list(lane.pieces)]
 
     # Starts and ends
 
@@ -80,7 +83,7 @@ class Delivery:
         if lane is None:
             return False
         report = lane.pieces[0]
-        if not isinstance(report, Start | Ending):
+        if not is_report(report):
             raise TypeError(type(report))
         verdict = self._exchange(report.method, report.path, self._spelled(report))
         if verdict.fate is Fate.TAKEN:
@@ -96,7 +99,7 @@ class Delivery:
         return True
 
     def _spelled(self, report: Report) -> bytes:
-        return _json(report.wire(self._ids)).encode("utf-8", "replace")
+        return self._speller.report(report).encode("utf-8", "replace")
 
     # Events
 
@@ -114,7 +117,7 @@ class Delivery:
                 break
             for parcel in self._from_lane(lane, self._settings.batch_size - len(batch), room):
                 batch.append(parcel)
-                room -= len(parcel.text or "")
+                room -= len(parcel.spelled.text or "")
             if alone:
                 break
         return batch
@@ -122,20 +125,15 @@ class Delivery:
     def _from_lane(self, lane: Lane, most: int, room: int) -> list[_Parcel]:
         # A lane that fails again and again sends less each time, until what is wrong is alone.
         most = max(1, most >> max(0, lane.strikes - _ALONE_FROM))
-        events = itertools.takewhile(is_event, lane.pieces)
-        parcels = []
-        for piece in itertools.islice(events, most):
-            parcels.append(_Parcel(lane, piece, self._written(piece)))
-            room -= len(parcels[-1].text or "")
+        parcels: list[_Parcel] = []
+        for piece in itertools.islice(lane.pieces, most):
+            if not is_event(piece):
+                break
+            parcels.append(_Parcel(lane, self._speller.event(piece)))
+            room -= len(parcels[-1].spelled.text or "")
             if room <= 0:
                 break
         return parcels
-
-    def _written(self, piece: Piece) -> str | None:
-        try:
-            return _json(piece.wire(self._ids))
-        except (ValueError, TypeError, RecursionError):
-            return None
 
     def _send_events(self, batch: list[_Parcel]) -> None:
         lanes = {id(parcel.lane): parcel.lane for parcel in batch}
@@ -156,7 +154,7 @@ class Delivery:
             self.lanes.put_back(lane)
 
     def _send_part(self, part: list[_Parcel]) -> Verdict:
-        texts = [parcel.text for parcel in part if parcel.text is not None]
+        texts = [parcel.spelled.text for parcel in part if parcel.spelled.text is not None]
         if not texts:
             return Verdict(Fate.TAKEN)
         body = f"[{','.join(texts)}]".encode("utf-8", "replace")
@@ -169,8 +167,8 @@ class Delivery:
         place = 0
         for parcel in part:
             tally = self._settle(parcel.lane)
-            if parcel.text is None:
-                tally.drop("unwritable")
+            if parcel.spelled.text is None:
+                tally.drop(parcel.spelled.reason)
                 continue
             self._account(tally, verdict, place)
             place += 1
@@ -206,8 +204,11 @@ class Delivery:
 
     def _settle(self, lane: Lane) -> Tally:
         piece = self.lanes.settle(lane)
-        self._released[0] += 1
-        self._released[1] += piece.size
+        if isinstance(piece, SavedEvent | SavedReport):  # takes no room of the queue
+            self._saved_settled += 1
+        else:
+            self._released[0] += 1
+            self._released[1] += piece.size
         return self.events if is_event(piece) else self.reports
 
     def _wait(self, lanes: Iterable[Lane], verdict: Verdict) -> None:
@@ -231,7 +232,3 @@ class Delivery:
             say_once("held", text, where, verdict.reason, level=logging.ERROR)
         else:
             say_once("trouble", "%s: %s. Events are kept and tried again", where, verdict.reason)
-
-
-def _json(body: object) -> str:
-    return json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":"))

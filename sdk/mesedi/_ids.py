@@ -1,14 +1,14 @@
 """128-bit ids that cost a counter's step: 80 random bits a process, 48 bits of counter."""
 
 import itertools
-import secrets
+import os
 
 
 class Ids:
     """Ids of one client. A forked child makes a new one, so that no id is made twice."""
 
     def __init__(self) -> None:
-        self._prefix = secrets.token_hex(10)
+        self._prefix = os.urandom(10).hex()
         self.take = itertools.count(1).__next__
         """Take the next number; atomic, and all that the caller's thread pays for an id."""
 

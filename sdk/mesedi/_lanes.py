@@ -64,7 +64,8 @@ class Lanes:
         self.ready -= 1
         self._count(piece, -1)
         if not lane.pieces:
-            del self._by_execution[piece.execution_id]
+            # Not there when a request outlives the exit, which had given its lane up.
+            self._by_execution.pop(piece.execution_id, None)
         return piece
 
     def next_reporting(self) -> Lane | None:

@@ -41,6 +41,14 @@ def text(value: object) -> str:
     return value if type(value) is str else str(value)
 
 
+def printed(value: object) -> str:
+    """Answer `value` as text whatever it is; "" for None and for what cannot be printed."""
+    try:
+        return "" if value is None else text(value)
+    except Exception:  # noqa: BLE001 - foreign objects raise what they like
+        return ""
+
+
 class _Copier:
     __slots__ = ("nodes", "size")
 

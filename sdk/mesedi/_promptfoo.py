@@ -9,9 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from mesedi import _client
-from mesedi._guard import say_once
-from mesedi._readings import read_score, read_verdict
-from mesedi._rows import Row, RowScore, send_rows
+from mesedi._readings import printable, read_score, read_verdict
+from mesedi._rows import Row, RowScore, read_row, report_nothing, send_rows
 
 _Object: TypeAlias = Mapping[str, Any]
 
@@ -20,13 +19,32 @@ _OTHER_SCALE = {"levenshtein", "latency", "cost", "perplexity", "similar:euclide
 _ERROR = 2  # failureReason: the provider or a grader failed, not the answer
 _MAX_NAME_BYTES = 256
 _NO_ASSERTION: _Object = {}
-_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_TEMPLATE = re.compile(r"{{.*?}}")
+# Their verdicts come from a model, which may fail to give one.
+_JUDGED = {
+    "agent-rubric",
+    "answer-relevance",
+    "classifier",
+    "context-faithfulness",
+    "context-recall",
+    "context-relevance",
+    "conversation-relevance",
+    "factuality",
+    "g-eval",
+    "llm-rubric",
+    "model-graded-closedqa",
+    "model-graded-factuality",
+    "moderation",
+    "pi",
+    "search-rubric",
+}
 
 
 @_client.emitter
 def emit_promptfoo(
     result: object,
     *,
+    metric: str | None = None,
     execution_ids: Sequence[str] | None = None,
     answers: bool = False,
     run_id: str | None = None,
@@ -38,6 +56,7 @@ def emit_promptfoo(
 
     Args:
         result: what promptfoo wrote.
+        metric: the name of a bare grading result, which does not know it.
         execution_ids: the executions of the rows, in their order.
         answers: True sends each row's prompt and output too.
         run_id: your name of this run, such as the file's `evalId`: sending the result twice
@@ -46,32 +65,36 @@ def emit_promptfoo(
     Returns:
         The number of scores.
     """
-    rows = promptfoo_rows(result, answers=answers)
+    rows = promptfoo_rows(result, metric=metric, answers=answers)
     count = send_rows("promptfoo", rows, execution_ids=execution_ids, run_id=run_id)
-    if not count:
-        say_once("promptfoo:nothing", "emit_promptfoo found no results")
-        _client.count_lost("no scores found")
-    return count
+    return count or report_nothing("promptfoo", result)
 
 
-def promptfoo_rows(result: object, *, answers: bool = False) -> list[Row]:
+def promptfoo_rows(
+    result: object, *, metric: str | None = None, answers: bool = False
+) -> list[Row]:
     """Read all rows of a result."""
     seen: Counter[object] = Counter()
-    rows = []
-    for row in _result_rows(result):
-        place = (row.get("testIdx"), row.get("promptIdx"))
-        # Repeated tests share their place; rows that have none are told apart by what they say.
-        key = f"{place}#{seen[place]}" if row.get("testIdx") is not None else repr(row)
-        seen[place] += 1
-        rows.append(_row(row, key, answers=answers))
-    return rows
+    return [read_row(_keyed, row, seen, metric, answers) for row in _result_rows(result)]
+
+
+def _keyed(row: _Object, seen: Counter[object], metric: str | None, answers: bool) -> Row:  # noqa: FBT001
+    place = (row.get("testIdx"), row.get("promptIdx"))
+    # Repeated tests share their place; rows that have none are told apart by what they say.
+    key = f"{place}#{seen[place]}" if row.get("testIdx") is not None else repr(row)
+    seen[place] += 1
+    return _row(row, key, answers=answers) if "success" in row else _bare(row, key, metric)
 
 
 def _result_rows(result: object) -> Iterator[_Object]:
     if isinstance(result, Mapping):
-        inner = result.get("results")
+        inner = result.get("results", result.get("table", result.get("body")))
         if inner is not None:
             yield from _result_rows(inner)
+        elif "outputs" in result:  # a row of a table, with a cell a prompt
+            yield from _result_rows(result["outputs"])
+        elif "pass" in result and "text" in result:  # such a cell
+            yield {"response": {"output": result["text"]}, **result, "success": result["pass"]}
         elif "success" in result or "pass" in result or "pass_" in result:
             yield result
     elif isinstance(result, Iterable) and not isinstance(result, str | bytes):
@@ -80,27 +103,45 @@ def _result_rows(result: object) -> Iterator[_Object]:
 
 
 def _row(row: _Object, key: str, *, answers: bool) -> Row:
-    if "success" not in row:
-        return Row(_grading_scores(row, []) or [_leaf(row, _NO_ASSERTION, "assertion")], key=key)
     grading = row.get("gradingResult") or {}
     declared = _flat((row.get("testCase") or {}).get("assert") or [])
-    scores = [*_grading_scores(grading, declared), _test(row, grading)]
+    scores = [*_grading_scores(grading, declared, row.get("namedScores")), _test(row, grading)]
     output = (row.get("response") or {}).get("output")
     if not answers or not isinstance(output, str):
         return Row(scores, key=key)
     return Row(scores, (row.get("prompt") or {}).get("raw"), output, key=key)
 
 
-def _grading_scores(grading: _Object, declared: list[_Object]) -> list[RowScore]:
-    named = _either(grading, "namedScores", "named_scores") or {}
+def _bare(grading: _Object, key: str, metric: str | None) -> Row:
+    """Read a grading result alone: its own verdict, and those that it is made of."""
+    assertion = _assertion(grading) or _NO_ASSERTION
+    whole = "test" if _components(grading) else "assertion"
+    name = _name(metric) or _metric(assertion, set()) or _name(assertion.get("type")) or whole
+    parts = [part for part in _grading_scores(grading, []) if part.metric != name]
+    return Row([*parts, _leaf(grading, assertion, name)], key=key)
+
+
+def _grading_scores(
+    grading: _Object, declared: list[_Object], told: _Object | None = None
+) -> list[RowScore]:
+    """Read the leaves, and the named scores in `told` (the row's) that no leaf carries."""
+    named = _named(grading) if told is None else told
     components = _with_assertions(_each_once(_components(grading)), declared)
     leaves = _named_leaves(components, set(named))
     carried = {leaf.metric for leaf in leaves}
-    # Up to 0.114 a name's score is a sum of unknown count; a bare result adds nothing up.
-    if grading.get("namedScoreWeights") is None and components:
-        return leaves
-    extra = {_name(name): score for name, score in named.items()}
-    return leaves + [RowScore(n, read_score(s).score) for n, s in extra.items() if n not in carried]
+    # A row adds up what its components say of one name, up to 0.114 without telling how many.
+    nested = [pair for component, _, _ in components for pair in _named(component).items()]
+    if not nested and (not components or grading.get("namedScoreWeights") is not None):
+        nested = list(named.items())
+    return leaves + [
+        RowScore(_name(name), read_score(score).score)
+        for name, score in nested
+        if name in named and _name(name) not in carried
+    ]
+
+
+def _named(holder: _Object) -> _Object:
+    return _either(holder, "namedScores", "named_scores") or {}
 
 
 def _components(grading: _Object) -> list[_Object]:
@@ -185,9 +226,19 @@ def _named_leaves(
 
 def _metric(assertion: _Object, rendered: set[str]) -> str | None:
     metric = assertion.get("metric")
-    if isinstance(metric, str) and "{{" in metric and len(rendered) == 1:
-        metric = next(iter(rendered))
+    if isinstance(metric, str) and "{{" in metric:
+        fits = ".*".join(re.escape(part) for part in _TEMPLATE.split(metric))
+        fitting = [name for name in rendered if re.fullmatch(fits, name, re.DOTALL)]
+        metric = fitting[0] if len(fitting) == 1 else metric
     return _name(metric) or None
+
+
+def _judge_failed(component: _Object, kind: str) -> bool:
+    """Tell a judge that gave no verdict from a verdict; up to 0.114 only what is missing tells."""
+    if (component.get("metadata") or {}).get("graderError"):
+        return True
+    nothing = component.get("score") == 0 and not read_verdict(_either(component, "pass", "pass_"))
+    return nothing and not _assertion(component) and kind.removeprefix("not-") in _JUDGED
 
 
 def _name(name: object) -> str:
@@ -198,7 +249,7 @@ def _name(name: object) -> str:
 def _leaf(component: _Object, assertion: _Object, name: str) -> RowScore:
     kind = str(assertion.get("type") or "")
     reason = _clean(component.get("reason"))
-    if (component.get("metadata") or {}).get("graderError"):
+    if _judge_failed(component, kind):
         return RowScore(name, None, reason=reason, status="error")
     limit = read_score(assertion.get("threshold")).score
     scaled = not kind.startswith("not-") and kind not in _OTHER_SCALE
@@ -224,8 +275,10 @@ def _test(row: _Object, grading: _Object) -> RowScore:
         # Without assertions promptfoo says "pass, 1": nothing was measured.
         return RowScore("test", None, reason=reason, status="not_scored")
     threshold = read_score((row.get("testCase") or {}).get("threshold")).score
+    score = read_score(row.get("score")).score
+    status = None if score is not None else "not_scored"
     verdict = read_verdict(row.get("success"))
-    return RowScore("test", read_score(row.get("score")).score, verdict, threshold, reason=reason)
+    return RowScore("test", score, verdict, threshold, reason=reason, status=status)
 
 
 def _is_error(row: _Object) -> bool:
@@ -236,10 +289,7 @@ def _is_error(row: _Object) -> bool:
 
 
 def _clean(text: object) -> str | None:
-    """Take the control characters out of a text from a tool, but for line ends and tabs."""
-    if not isinstance(text, str) or not text:
-        return None
-    return _CONTROLS.sub("", text)
+    return printable(text) if isinstance(text, str) and text else None
 
 
 def _either(holder: _Object, name: str, other: str) -> Any:

@@ -1,22 +1,23 @@
-"""Ragas' results, recognised by their shape: Ragas itself is never imported.
+"""Ragas' results: every row's scores under their canonical names, and the texts they judge.
 
 Source: evaluator-outputs.md, section 1.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from mesedi import _client
-from mesedi._guard import say_once
-from mesedi._ragas_metrics import canonical, higher_is_better, is_known, scale
-from mesedi._readings import read_score
-from mesedi._rows import Row, RowScore, send_rows
+from mesedi._ragas_metrics import canonical, higher_is_better, scale
+from mesedi._ragas_shapes import Found, find_rows, is_metric_result
+from mesedi._readings import printable, reaches, read_score, snapped
+from mesedi._rows import Row, RowScore, read_row, report_nothing, send_rows
 
-_TOLERANCE = 1e-6  # every context precision ends at 0.9999999999, cosines at 1.0000000000000002
 _QUESTIONS = ("user_input", "question")
 _ANSWERS = ("response", "answer")
 _CONTEXTS = ("retrieved_contexts", "contexts")
+_ROW_IDS = ("row_id", "sample_id", "id")
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,8 @@ class Choices:
 def emit_ragas(
     result: object,
     *,
-    metric: str | None = None,
-    metrics: Sequence[str] = (),
+    metric: object = None,
+    metrics: Sequence[object] = (),
     thresholds: Mapping[str, float] | None = None,
     higher_is_better: Mapping[str, bool] | None = None,
     scales: Mapping[str, tuple[float, float]] | None = None,
@@ -44,16 +45,18 @@ def emit_ragas(
 ) -> int:
     """Send all scores of a Ragas result, and each row's question, answer and contexts.
 
-    Takes what `evaluate()` answers (0.1 to 0.4), a `MetricResult`, rows, records, a data frame.
-    Each row goes to its entry of `execution_ids`, else the current execution, else one of its own.
+    Takes what `evaluate()` answers (0.1 to 0.4), a `MetricResult` or a list of them, an
+    experiment, rows, records, a data frame. Each row goes to its entry of `execution_ids`, else
+    the current execution, else one of its own.
 
     Args:
         result: what Ragas answered.
-        metric: the name of a single `MetricResult`, which does not know it.
-        metrics: columns of records that are metrics of your own.
+        metric: the metric, or its name, of a `MetricResult`, which does not know it.
+        metrics: metrics, or columns of records, that are your own.
         thresholds: by metric; gives a verdict. Without one none is invented.
         higher_is_better: by metric, where ours is not right for yours.
-        scales: `(min, max)` by metric, for scores that are not between 0 and 1.
+        scales: `(min, max)` by metric, for scores that are not between 0 and 1; default: what
+            a metric object passed as `metric` or in `metrics` allows.
         execution_ids: the executions of the rows, in their order.
         answers: False keeps questions, answers and contexts here.
         run_id: your name of this run: sending the result twice then stores it once.
@@ -61,124 +64,95 @@ def emit_ragas(
     Returns:
         The number of scores.
     """
-    named = [metric] if metric else []
-    choices = Choices([*metrics, *named], thresholds or {}, higher_is_better or {}, scales or {})
+    own = [*metrics, *([] if metric is None else [metric])]
+    choices = Choices(
+        [_name_of(each) for each in own],
+        thresholds or {},
+        higher_is_better or {},
+        {**_allowed(own), **(scales or {})},
+    )
     rows = ragas_rows(result, choices, answers=answers)
     count = send_rows("ragas", rows, execution_ids=execution_ids, run_id=run_id)
-    if not count:
-        say_once("ragas:nothing", "emit_ragas found no scores in a %s", type(result).__name__)
-        _client.count_lost("no scores found")
-    return count
+    return count or report_nothing("ragas", result)
 
 
 def ragas_rows(result: object, choices: Choices, *, answers: bool = True) -> Iterator[Row]:
     """Read the rows of a result."""
-    for place, (scores, inputs) in enumerate(_pairs(result, choices)):
-        found = [_score(name, value, choices) for name, value in scores.items()]
-        texts = _texts(inputs)
-        # The place alone would make one row of two results that are sent under one run id.
-        key = f"{place}:{texts[0]}:{texts[1]}"
-        yield Row(found, *texts, key) if answers else Row(found, key=key)
+    for place, found in enumerate(find_rows(result, choices.metrics)):
+        row = read_row(_row, place, found, choices)
+        yield row if answers else Row(row.scores, key=row.key)
 
 
-def _pairs(
-    result: object, choices: Choices
-) -> Iterable[tuple[Mapping[str, object], Mapping[str, object]]]:
-    """Pair the scores of each row with its inputs."""
-    if _is_metric_result(result):
-        return [({choices.metrics[-1]: result}, {})] if choices.metrics else []
-    if isinstance(result, Mapping) and isinstance(result.get("scores"), list):
-        return _scored(result["scores"], _dumped_inputs(result))
-    scores = getattr(result, "scores", None)
-    if scores is not None:
-        return _scored(scores, getattr(result, "dataset", None))
-    return [(_metrics_of(row, choices), row) for row in _records(result)]
+def _row(place: int, found: Found, choices: Choices) -> Row:
+    scores = [_score(name, value, found, choices) for name, value in found.scores.items()]
+    texts = _texts(found.inputs)
+    # Experiments come in the order of completion: a row's own id is better than its place.
+    ident = _first(found.inputs, _ROW_IDS)
+    # The place alone would make one row of two results that are sent under one run id.
+    return Row(scores, *texts, f"{place if ident is None else ident}:{texts[0]}:{texts[1]}")
 
 
-def _scored(
-    scores: Iterable[Any], dataset: object
-) -> Iterator[tuple[Mapping[str, object], Mapping[str, object]]]:
-    inputs = [_fields(sample) for sample in dataset] if isinstance(dataset, Iterable) else []
-    for place, row in enumerate(scores):
-        yield _fields(row), inputs[place] if place < len(inputs) else {}
+def _name_of(metric: object) -> str:
+    return metric if isinstance(metric, str) else str(getattr(metric, "name", metric))
 
 
-def _dumped_inputs(result: Mapping[str, object]) -> object:
-    frame = result.get("to_pandas")
-    return frame.get("to_json_records") if isinstance(frame, Mapping) else result.get("dataset")
+def _allowed(metrics: Iterable[object]) -> dict[str, tuple[float, float]]:
+    """Read the scales of metric objects; one of 0 to 1 is no news."""
+    allowed = {}
+    for metric in metrics:
+        ends = getattr(metric, "allowed_values", None)
+        if isinstance(ends, tuple) and len(ends) == 2 and ends != (0, 1):  # noqa: PLR2004
+            allowed[_name_of(metric)] = ends
+    return allowed
 
 
-def _records(result: object) -> Iterator[Mapping[str, object]]:
-    if isinstance(result, Mapping):
-        yield result
-    elif hasattr(result, "columns") and hasattr(result, "to_dict"):
-        yield from result.to_dict("records")
-    elif isinstance(result, Iterable) and not isinstance(result, str | bytes):
-        yield from (_fields(row) for row in result)
-
-
-def _fields(row: object) -> Mapping[str, object]:
-    if isinstance(row, Mapping):
-        return row
-    try:
-        return vars(row)
-    except TypeError:
-        return {}
-
-
-def _metrics_of(row: Mapping[str, object], choices: Choices) -> dict[str, object]:
-    return {
-        name: value
-        for name, value in row.items()
-        if isinstance(name, str) and (is_known(name) or name in choices.metrics)
-    }
-
-
-def _is_metric_result(value: object) -> bool:
-    kind = type(value)
-    return hasattr(kind, "value") and hasattr(kind, "reason")
-
-
-def _score(name: str, value: object, choices: Choices) -> RowScore:
+def _score(name: str, value: object, found: Found, choices: Choices) -> RowScore:
     metric = canonical(name)
-    reading = read_score(_undumped(value))
-    score = _snapped(reading.score)
+    held = _held(value)
+    reading = read_score(held)
+    score = snapped(reading.score)
     threshold = _chosen(choices.thresholds, name, metric)
     rising = _chosen(choices.higher_is_better, name, metric)
     upward = higher_is_better(metric) if rising is None else rising
-    reason = _text(getattr(value, "reason", None))
+    compared = score is not None and threshold is not None
     return RowScore(
         metric,
         reading.label if reading.label is not None else score,
-        _verdict(score, threshold, upward=upward),
+        reaches(score, threshold, upward=upward) if compared else None,  # type: ignore[arg-type]
         threshold,
         upward,
-        reason or (None if score is not None else "Ragas gave no number"),
-        None if score is not None else "not_scored",
+        _reason(name, value, found) or (None if score is not None else "Ragas gave no number"),
+        None if score is not None else _status(found),
         _chosen(choices.scales, name, metric) or scale(metric),
-        None if name == metric else {"ragas_metric": name},
+        _details(name, metric, held),
     )
 
 
-def _undumped(value: object) -> object:
-    """Read a number that was written to JSON with its type, as NaN and numpy's have to be."""
-    if isinstance(value, Mapping) and "__type__" in value:
-        return value.get("item", value.get("value", value.get("repr")))
-    return value
+def _held(value: object) -> object:
+    """Read a value that was written to JSON with its type, as NaN and numpy's have to be."""
+    if isinstance(value, Mapping):
+        names = ("item", "value", "result", "repr")
+        return next((value[name] for name in names if name in value), None)
+    return value.value if is_metric_result(value) else value  # type: ignore[attr-defined]
 
 
-def _snapped(score: float | None) -> float | None:
-    for edge in (0.0, 1.0):
-        outside = score is not None and not 0.0 <= score <= 1.0
-        if score is not None and outside and abs(score - edge) <= _TOLERANCE:
-            return edge
-    return score
+def _reason(name: str, value: object, found: Found) -> str | None:
+    own = value.get("reason") if isinstance(value, Mapping) else getattr(value, "reason", None)
+    words = own if isinstance(own, str) and own else found.reasons.get(name)
+    return printable(words) if words else None
 
 
-def _verdict(score: float | None, threshold: float | None, *, upward: bool) -> bool | None:
-    if score is None or threshold is None:
-        return None
-    return score >= threshold - _TOLERANCE if upward else score <= threshold + _TOLERANCE
+def _status(found: Found) -> str:
+    """Tell a row on which every metric failed from a single judgement that is missing."""
+    scores = [read_score(_held(value)).score for value in found.scores.values()]
+    return "error" if len(scores) > 1 and not any(s is not None for s in scores) else "not_scored"
+
+
+def _details(name: str, metric: str, held: object) -> dict[str, object] | None:
+    details: dict[str, object] = {} if name == metric else {"ragas_metric": name}
+    if isinstance(held, list | tuple):
+        details["value"] = held  # a ranking: worth keeping, but no score
+    return details or None
 
 
 def _chosen(choices: Mapping[str, Any], name: str, metric: str) -> Any:
@@ -186,17 +160,41 @@ def _chosen(choices: Mapping[str, Any], name: str, metric: str) -> Any:
 
 
 def _texts(inputs: Mapping[str, object]) -> tuple[str | None, str | None, list[object] | None]:
-    contexts = _first(inputs, _CONTEXTS)
-    return (
-        _text(_first(inputs, _QUESTIONS)),
-        _text(_first(inputs, _ANSWERS)),
-        list(contexts) if isinstance(contexts, list | tuple) else None,
-    )
-
-
-def _first(inputs: Mapping[str, object], names: Iterable[str]) -> object:
-    return next((inputs[name] for name in names if inputs.get(name) is not None), None)
+    question, answer = _first(inputs, _QUESTIONS), _first(inputs, _ANSWERS)
+    if isinstance(question, list | tuple):
+        question, answer = _conversation(question)
+    return _text(question), _text(answer), _listed(_first(inputs, _CONTEXTS))
 
 
 def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None
+
+
+def _listed(contexts: object) -> list[object] | None:
+    """Read a list of contexts, also out of an array, or out of a CSV's cell that holds JSON."""
+    if hasattr(contexts, "tolist"):
+        contexts = contexts.tolist()
+    if isinstance(contexts, str):
+        try:
+            contexts = json.loads(contexts)
+        except ValueError:
+            return [contexts]
+    return list(contexts) if isinstance(contexts, list | tuple) else None
+
+
+def _conversation(messages: Sequence[Any]) -> tuple[object, object]:
+    """Answer what was asked last, and what the assistant said last."""
+    told = [(_part(message, "type"), _part(message, "content")) for message in messages]
+    asked = [content for kind, content in told if kind == "human"]
+    said = [content for kind, content in told if kind == "ai"]
+    return asked[-1] if asked else None, said[-1] if said else None
+
+
+def _part(message: object, name: str) -> object:
+    if isinstance(message, Mapping):
+        return message.get(name)
+    return getattr(message, name, None)
+
+
+def _first(inputs: Mapping[str, object], names: Iterable[str]) -> object:
+    return next((inputs[name] for name in names if inputs.get(name) is not None), None)

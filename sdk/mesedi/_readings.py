@@ -1,6 +1,7 @@
 """What evaluators hand over as a score or a verdict, read without importing their libraries."""
 
 import math
+import re
 from typing import NamedTuple
 
 _WORDS = {
@@ -15,6 +16,8 @@ _WORDS = {
 }
 _MAX_WRAPPERS = 4
 _MAX_LABEL = 200
+_TOLERANCE = 1e-6  # every context precision ends at 0.9999999999, cosines at 1.0000000000000002
+_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
 class Reading(NamedTuple):
@@ -34,14 +37,14 @@ def read_score(value: object) -> Reading:
     Source: evaluator-outputs.md, common rules. Not a number is unmeasured, never 0.
     """
     try:
-        return _read(_unwrapped(value))
+        return _read(unwrapped(value))
     except Exception:  # noqa: BLE001 - foreign objects raise what they like
         return UNMEASURED
 
 
 def read_verdict(value: object) -> bool | None:
     """Read pass or fail; None is no verdict. The text "false" is False, never truthy."""
-    value = _unwrapped(value)
+    value = unwrapped(value)
     if isinstance(value, str):
         return _WORDS.get(value.strip().lower())
     if isinstance(value, bool) or (isinstance(value, int | float) and value in (0, 1)):
@@ -56,7 +59,27 @@ def number(value: object) -> float | None:
     return None if value is None else read_score(value).score
 
 
-def _unwrapped(value: object) -> object:
+def snapped(score: float | None) -> float | None:
+    """Put a score back on the edge of 0 to 1 that it missed by a rounding error."""
+    for edge in (0.0, 1.0):
+        outside = score is not None and not 0.0 <= score <= 1.0
+        if score is not None and outside and abs(score - edge) <= _TOLERANCE:
+            return edge
+    return score
+
+
+def reaches(score: float, threshold: float, *, upward: bool) -> bool:
+    """Compare with a threshold; a rounding error does not fail."""
+    return score >= threshold - _TOLERANCE if upward else score <= threshold + _TOLERANCE
+
+
+def printable(words: str) -> str:
+    """Take the control characters out of a tool's text, but for line ends and tabs."""
+    return _CONTROLS.sub("", words)
+
+
+def unwrapped(value: object) -> object:
+    """Take a value out of what wraps it: a Ragas result, a numpy or torch scalar."""
     # Ragas' MetricResult has `value`, numpy and torch have `item`; a MetricResult must be
     # asked for `value` first, since it forwards every other name to what it holds.
     for _ in range(_MAX_WRAPPERS):

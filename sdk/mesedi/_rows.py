@@ -2,11 +2,15 @@
 
 import contextlib
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mesedi._events import emit_eval_score, record_answer
+from mesedi import _client
+from mesedi._events import record_answer
 from mesedi._executions import current_execution, execution
+from mesedi._guard import say_once
+from mesedi._scores import emit_eval_score
+from mesedi._tally import SAMPLED_OUT
 
 _DIGITS = 32  # 128 bits, like every id of ours
 
@@ -56,11 +60,43 @@ def send_rows(
             continue
         ids = _DerivedIds(run_id, row.key or str(place))
         target = execution_ids[place] if execution_ids and place < len(execution_ids) else None
-        inside = target is not None or current_execution() is not None
-        with contextlib.nullcontext() if inside else execution(ids.name("exec")):
-            _send_row(evaluator, row, target, ids)
+        around = current_execution()
+        own = None if target is not None or around is not None else execution(ids.name("exec"))
+        unit = target or (around.id if around else own.id if own else "")
+        if _admitted(evaluator, unit, len(row.scores)):
+            with own or contextlib.nullcontext():
+                _send_row(evaluator, row, target, ids)
         count += len(row.scores)
     return count
+
+
+def _admitted(evaluator: str, unit: str, scores: int) -> bool:
+    """Tell whether this row goes out; a row without its scores would be of no use."""
+    client = _client.current()
+    if client is None or client.sampling is None:
+        return True
+    if client.sampling.admit(evaluator, unit) is not None:
+        return True
+    client.shipper.drop(SAMPLED_OUT, scores)
+    return False
+
+
+def read_row(read: Callable[..., Row], *args: object, **kwargs: object) -> Row:
+    """Read one row; one that cannot be read is counted, and its neighbours go on."""
+    try:
+        return read(*args, **kwargs)
+    except Exception as error:  # noqa: BLE001 - foreign objects raise what they like
+        say_once("row", "A row of a result cannot be read: %s", type(error).__name__)
+        _client.count_lost("unreadable row")
+        return Row()
+
+
+def report_nothing(evaluator: str, result: object) -> int:
+    """Say and count that no scores were found; answers their number, 0."""
+    kind = type(result).__name__
+    say_once(f"{evaluator}:nothing", "emit_%s found no scores in a %s", evaluator, kind)
+    _client.count_lost("no scores found")
+    return 0
 
 
 class _DerivedIds:

@@ -1,13 +1,25 @@
 """What `configure` was told, checked once."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
+from mesedi._version import __version__
 from mesedi.errors import ConfigurationError
 
 DEFAULT_BASE_URL = "http://127.0.0.1:8080"
+_POSITIVE = (
+    "timeout_s",
+    "batch_size",
+    "batch_bytes",
+    "max_queue",
+    "max_queue_bytes",
+    "max_spool_bytes",
+)
+_LEAST_EVENT_BYTES = 4_096  # room for every name, and for the marks of what was cut
 _KEY_PREFIX = "mesedi_sk_"
 
 
@@ -25,6 +37,12 @@ class Settings:
     max_queue_bytes: int = 64 * 1024 * 1024
     exit_timeout_s: float = 1.8  # leaves the interpreter 0.2 s of the promised 2
     max_backoff_s: float = 30.0
+    max_event_bytes: int = 32_768  # the wire's bound for a payload
+    max_answer_bytes: int = 2 * 1024 * 1024
+    before_send: Callable[[dict[str, Any]], Mapping[str, Any] | None] | None = None
+    sample_rates: Mapping[str, float] = field(default_factory=dict)
+    spool: Path | None = None
+    max_spool_bytes: int = 256 * 1024 * 1024
     labels: Mapping[str, str] = field(default_factory=dict)
     """Sent with every execution: `release`, `environment`, `tenant_id`."""
 
@@ -35,9 +53,15 @@ class Settings:
             raise ConfigurationError("api_key holds a blank or a control character")
         if self.address.scheme not in ("http", "https") or not self.address.hostname:
             raise ConfigurationError("base_url must look like https://host[:port][/path]")
-        for name in ("timeout_s", "batch_size", "batch_bytes", "max_queue", "max_queue_bytes"):
+        for name in _POSITIVE:
             if getattr(self, name) <= 0:
                 raise ConfigurationError(f"{name} must be greater than 0")
+        for name in ("max_event_bytes", "max_answer_bytes"):
+            if getattr(self, name) < _LEAST_EVENT_BYTES:
+                raise ConfigurationError(f"{name} must be at least {_LEAST_EVENT_BYTES}")
+        for evaluator, rate in self.sample_rates.items():
+            if not isinstance(rate, int | float) or not 0 <= rate <= 1:
+                raise ConfigurationError(f"sample_rates[{evaluator!r}] must be between 0 and 1")
 
     @property
     def address(self) -> SplitResult:
@@ -48,6 +72,15 @@ class Settings:
         except ValueError as error:
             raise ConfigurationError(f"base_url cannot be read: {error}") from None
         return parts
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What every request says."""
+        return {
+            "Authorization": f"Bearer {self.api_key}",
+            "User-Agent": f"mesedi-python/{__version__}",
+            "X-Mesedi-Schema-Version": "1",
+        }
 
 
 def from_environment(name: str, given: str | None) -> str | None:

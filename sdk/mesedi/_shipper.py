@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Sequence
 from typing import TypeAlias
 
 from mesedi._delivery import Delivery
@@ -9,11 +10,22 @@ from mesedi._guard import say_once
 from mesedi._ids import Ids
 from mesedi._inbox import Inbox
 from mesedi._lanes import Lane, Lanes
-from mesedi._pieces import Piece, is_event, with_own_execution
+from mesedi._pieces import (
+    Piece,
+    SavedEvent,
+    SavedReport,
+    is_alone,
+    is_event,
+    with_own_execution,
+)
+from mesedi._saving import save
 from mesedi._settings import Settings
+from mesedi._spelling import Speller
+from mesedi._spool import Leftovers, Spool
 from mesedi._tally import Stats, Tally
 
 _WINDOW_BATCHES = 4  # work that the sender unpacks ahead; the rest stays small in the inbox
+_SAVING_S = 0.8  # of the time at exit, for writing a full queue to the spool folder
 _LAST_ATTEMPTS = 2  # hopeless requests in a row at exit after which it waits no longer
 
 
@@ -47,6 +59,9 @@ class Shipper:
             settings.max_queue, settings.max_queue_bytes, settings.batch_size
         )
         self._delivery = Delivery(settings, ids)
+        self._spool = _spool_of(settings)
+        self._leftovers: Leftovers | None = None
+        self._saved_events = 0
         self._barriers: list[_Barrier] = []
         self._thread: threading.Thread | None = None
         self._ended = threading.Event()
@@ -69,9 +84,18 @@ class Shipper:
         if self._thread is None:
             self._start()
 
-    def drop(self, reason: str) -> None:
-        """Count an event that never became a piece."""
-        self._delivery.events.drop(reason)
+    def send_leftovers(self) -> None:
+        """Send, in the background, what earlier processes saved."""
+        if self._spool is None:
+            return
+        self._spool.prepare()
+        self._leftovers = Leftovers(self._spool)
+        if self._leftovers.remain:
+            self._start()
+
+    def drop(self, reason: str, count: int = 1) -> None:
+        """Count events that never became pieces."""
+        self._delivery.events.drop(reason, count)
 
     def flush(self, timeout_s: float) -> int:
         """Wait until all that was put before is settled; answers how much is not (0: all is)."""
@@ -97,7 +121,8 @@ class Shipper:
     def stats(self) -> Stats:
         """Answer a snapshot of the counts."""
         events, reports = self._waiting()
-        counts = self._delivery.events.counts(events)
+        unread = self._leftovers.unread_events if self._leftovers else 0
+        counts = self._delivery.events.counts(events, self._saved_events + unread)
         return Stats(**vars(counts), executions=self._delivery.reports.counts(reports))
 
     def retire(self) -> None:
@@ -113,10 +138,13 @@ class Shipper:
     def close(self, stop_at: float) -> int:
         """Deliver what is here before the monotonic time `stop_at` and take nothing more.
 
-        The rest is counted as dropped; answers how many events that were.
+        The rest goes to the spool folder, or is counted as dropped; answers how many events
+        were lost.
         """
         self._delivery.hopeless_in_row = 0
         self._delivery.backoff.lift()
+        if self._spool is not None:
+            stop_at -= min(_SAVING_S, max(0.0, stop_at - time.monotonic()) / 2)
         self._delivery.courier.deadline = self._stop_at = stop_at
         self._await_sender(stop_at)
         self._closed = True
@@ -126,6 +154,8 @@ class Shipper:
     def disown(self) -> None:
         """Forget everything, in a forked child: the parent sends what is the parent's."""
         self._closed = True
+        if self._leftovers is not None:
+            self._leftovers.let_go()
         self._delivery.courier.disown()
 
     def _await_sender(self, stop_at: float) -> None:
@@ -141,11 +171,22 @@ class Shipper:
     def _give_up(self) -> int:
         items = self._inbox.peek()
         self._inbox.remove(len(items))
-        pieces = [item for item in items if not isinstance(item, _Barrier)]
-        for piece in pieces:
+        here = [item for item in items if not isinstance(item, _Barrier)]
+        # What came from the spool folder is still there.
+        pieces = [
+            piece
+            for piece in [*self._delivery.give_up(), *here]
+            if not isinstance(piece, SavedEvent | SavedReport)
+        ]
+        if self._leftovers is not None:
+            self._leftovers.let_go()
+        unsaved: Sequence[Piece] = pieces
+        if self._spool is not None and pieces:
+            speller = Speller(self._settings, self._ids)
+            unsaved, self._saved_events = save(pieces, self._spool, speller, self._delivery.events)
+        for piece in unsaved:
             self._tally(piece).drop("exit")
-        events = sum(is_event(piece) for piece in pieces)
-        return events + self._delivery.give_up("exit")
+        return sum(is_event(piece) for piece in unsaved)
 
     def _waiting(self) -> tuple[int, int]:
         pieces = [item for item in self._inbox.peek() if not isinstance(item, _Barrier)]
@@ -197,7 +238,8 @@ class Shipper:
         ):
             return True
         # A mark in the inbox is no piece, but somebody waits for it.
-        return self._is_leaving and not self._inbox and self.undelivered() == 0
+        busy = self._inbox or self._has_leftovers or self.undelivered()
+        return self._is_leaving and not busy
 
     def _rest(self) -> None:
         bell = self._inbox.bell
@@ -211,6 +253,8 @@ class Shipper:
             return pause if self._stop_at is None else min(pause, self._time_left())
         if self._inbox or self._delivery.lanes.ready or self._is_leaving:
             return 0.0
+        if self._has_leftovers and not self.undelivered():
+            return 0.0
         return self._delivery.lanes.seconds_to_next()
 
     def _time_left(self) -> float:
@@ -219,6 +263,10 @@ class Shipper:
     @property
     def _is_leaving(self) -> bool:
         return self._retired or self._stop_at is not None
+
+    @property
+    def _has_leftovers(self) -> bool:
+        return self._leftovers is not None and self._leftovers.remain
 
     def _may_linger(self) -> bool:
         """More may come soon, and nobody waits for what is here."""
@@ -236,6 +284,8 @@ class Shipper:
             self._unpack()
             went = self._delivery.step()
             self._inbox.release(*self._delivery.released())
+            if self._leftovers is not None:
+                self._leftovers.settled(self._delivery.saved_settled())
             self._barriers = [barrier for barrier in self._barriers if not barrier.check()]
             if not went:
                 return
@@ -246,11 +296,18 @@ class Shipper:
         while (room := window - self._delivery.lanes.ready) > 0:
             items = self._inbox.peek(room)
             if not items:
+                self._take_leftovers(room)
                 return
             # Removed only afterwards: a thread killed in here sends some twice, loses none.
             for item in items:
                 self._unpack_one(item)
             self._inbox.remove(len(items))
+
+    def _take_leftovers(self, room: int) -> None:
+        """Take up what an earlier process saved, when there is nothing newer."""
+        if self._leftovers is not None:
+            for piece in self._leftovers.take(room):
+                self._delivery.lanes.add(piece)
 
     def _unpack_one(self, item: _Item) -> None:
         lanes = self._delivery.lanes
@@ -258,9 +315,15 @@ class Shipper:
             lanes.wake_all()
             item.arm(lanes)
             self._barriers.append(item)
-        elif is_event(item) and not item.execution_id:
+        elif is_alone(item):
             self._inbox.hold(2)
-            for piece in with_own_execution(item, self._ids):
+            for piece in with_own_execution(item, self._ids, self._settings.labels):
                 lanes.add(piece)
         else:
             lanes.add(item)
+
+
+def _spool_of(settings: Settings) -> Spool | None:
+    if settings.spool is None:
+        return None
+    return Spool(settings.spool, settings.base_url, settings.api_key, settings.max_spool_bytes)

@@ -5,7 +5,10 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+WITHHELD = "before_send"
+SAMPLED_OUT = "sampled out"
 _MAX_REASONS = 100
+_WANTED = (WITHHELD, SAMPLED_OUT)
 _MAX_REASON_CHARS = 200
 
 
@@ -21,8 +24,9 @@ class Counts:
 
     @property
     def lost(self) -> int:
-        """Dropped here or refused by the server, for good."""
-        return sum(self.dropped.values()) + sum(self.refused.values())
+        """Dropped here or refused by the server, for good, and not because you wanted it."""
+        dropped = sum(n for reason, n in self.dropped.items() if reason not in _WANTED)
+        return dropped + sum(self.refused.values())
 
 
 @dataclass(frozen=True)
@@ -64,10 +68,10 @@ class Tally:
         with self._lock:
             self._refused[_known(reason, self._refused)] += count
 
-    def counts(self, pending: int) -> Counts:
+    def counts(self, pending: int, spooled: int = 0) -> Counts:
         """Answer a snapshot."""
         with self._lock:
-            return Counts(self._sent, pending, 0, dict(self._dropped), dict(self._refused))
+            return Counts(self._sent, pending, spooled, dict(self._dropped), dict(self._refused))
 
 
 def total(parts: list[Counts]) -> Counts:

@@ -5,7 +5,9 @@ import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from typing import Any, TypeVar, cast, overload
 
+from mesedi._budgets import Budget
 from mesedi._executions import Execution, execution
+from mesedi.errors import MesediHalt
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _EXHAUSTED = object()
@@ -17,25 +19,46 @@ def wrap(func: _F) -> _F: ...
 def wrap(
     func: None = None,
     *,
+    budget: Budget | None = None,
     tenant_id: str | None = None,
+    agent_name: str | None = None,
+    execution_mode: str | None = None,
     release: str | None = None,
     environment: str | None = None,
 ) -> Callable[[_F], _F]: ...
 def wrap(
     func: _F | None = None,
     *,
+    budget: Budget | None = None,
     tenant_id: str | None = None,
+    agent_name: str | None = None,
+    execution_mode: str | None = None,
     release: str | None = None,
     environment: str | None = None,
 ) -> _F | Callable[[_F], _F]:
     """Make each call of a function an execution: `@mesedi.wrap` or `@mesedi.wrap(...)`.
 
     Works for functions, coroutines, generators and async generators; these last until they
-    are exhausted, closed or fail. Arguments as in `execution`.
-    """
+    are exhausted, closed or fail. A call whose own `budget` ends answers None.
 
-    def begin() -> Execution:
-        return execution(tenant_id=tenant_id, release=release, environment=environment)
+    Args:
+        func: the function.
+        budget: limits of each call; as in `execution`.
+        tenant_id: your customer.
+        agent_name: as in `execution`, like all that follow.
+        execution_mode: such as `live` or `replay`.
+        release: your version.
+        environment: such as `production`.
+    """
+    begin = functools.partial(
+        execution,
+        tenant_id=tenant_id,
+        agent_name=agent_name,
+        execution_mode=execution_mode,
+        release=release,
+        environment=environment,
+        budget=budget,
+    )
 
     def decorate(func: _F) -> _F:
         return cast("_F", functools.wraps(func)(_kind_of(func)(func, begin)))
@@ -53,16 +76,28 @@ def _kind_of(func: Callable[..., Any]) -> Callable[..., Callable[..., Any]]:
 
 def _function(func: Callable[..., Any], begin: Callable[[], Execution]) -> Callable[..., Any]:
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        with begin():
-            return func(*args, **kwargs)
+        run = begin()
+        try:
+            with run:
+                return func(*args, **kwargs)
+        except MesediHalt as halt:
+            if not run.owns(halt):
+                raise
+            return None
 
     return wrapped
 
 
 def _coroutine(func: Callable[..., Any], begin: Callable[[], Execution]) -> Callable[..., Any]:
     async def wrapped(*args: Any, **kwargs: Any) -> Any:
-        with begin():
-            return await func(*args, **kwargs)
+        run = begin()
+        try:
+            with run:
+                return await func(*args, **kwargs)
+        except MesediHalt as halt:
+            if not run.owns(halt):
+                raise
+            return None
 
     return wrapped
 
@@ -75,6 +110,8 @@ def _generator(func: Callable[..., Any], begin: Callable[[], Execution]) -> Call
             result = yield from _steps(run, func(*args, **kwargs))
         except BaseException as error:
             run.end(error)
+            if _is_own_halt(run, error):
+                return None
             raise
         run.end(None)
         return result
@@ -127,10 +164,16 @@ def _async_generator(
                     resume = functools.partial(inner.athrow, error)
         except BaseException as error:
             run.end(error)
+            if _is_own_halt(run, error):
+                return
             raise
         run.end(None)
 
     return wrapped
+
+
+def _is_own_halt(run: Execution, error: BaseException) -> bool:
+    return isinstance(error, MesediHalt) and run.owns(error)
 
 
 async def _async_step(run: Execution, resume: Callable[[], Awaitable[Any]]) -> Any:

@@ -59,10 +59,13 @@ class Ingest:
         self.executions: dict[str, dict] = {}
         self.rule: Rule = lambda _request: None
         self.refuse: Callable[[dict], str | None] = lambda _event: None
+        self.halts: dict[str, str] = {}
+        self.listeners: list[str] = []
+        self.halt_status = 200
         self._http = ThreadingHTTPServer(("127.0.0.1", port), _handler(self))
         self._http.daemon_threads = True
         self._thread = threading.Thread(
-            target=self._http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
+            target=self._http.serve_forever, kwargs={"poll_interval": 0.002}, daemon=True
         )
         self._thread.start()
 
@@ -76,6 +79,8 @@ class Ingest:
 
     def stop(self):
         self._stopping.set()
+        with self._changed:
+            self._changed.notify_all()
         self._http.shutdown()
         self._http.server_close()
 
@@ -94,6 +99,26 @@ class Ingest:
     @property
     def scores(self):
         return [event["payload"] for event in self.of_type("eval_score")]
+
+    def halt(self, execution_id, reason):
+        with self._changed:
+            self.halts[execution_id] = reason
+            self._changed.notify_all()
+
+    def stream(self, execution_id, write):
+        """Stream an execution's halt as wire.md 1.7 has it."""
+        with self._changed:
+            self.listeners.append(execution_id)
+            self._changed.notify_all()
+        write(b": subscribed execution=x\n\n")
+        with self._changed:
+            self._changed.wait_for(
+                lambda: execution_id in self.halts or self._stopping.is_set(), timeout=20
+            )
+            reason = self.halts.get(execution_id)
+            self.listeners.remove(execution_id)
+        if reason is not None:
+            write(f"event: halt\ndata: {json.dumps({'reason': reason})}\n\n".encode())
 
     def answer(self, request: Request):
         with self._changed:
@@ -155,6 +180,14 @@ def _handler(ingest):
                 self.connection,
             )
             self._send(ingest.answer(request))
+
+        def do_GET(self):
+            self.close_connection = True
+            self.send_response(ingest.halt_status)
+            self.send_header("Content-Type", "text/event-stream")
+            self.end_headers()
+            if ingest.halt_status == 200:
+                ingest.stream(self.path.split("/")[2], self.wfile.write)
 
         do_PATCH = do_POST  # noqa: N815 - the name that http.server looks for
 

@@ -150,7 +150,7 @@ def test_every_shape_of_one_run_says_the_same(client, server, fixture_json):
         ({"pass": "false", "score": None, "reason": "r"}, [("assertion", None, False)]),
         (
             {"pass": True, "score": 0.8, "reason": "r", "named_scores": {"fluency": 0.6}},
-            [("fluency", 0.6, None)],
+            [("fluency", 0.6, None), ("assertion", 0.8, True)],
         ),
         (
             {
@@ -162,7 +162,7 @@ def test_every_shape_of_one_run_says_the_same(client, server, fixture_json):
                     {"pass": False, "score": 0, "reason": "b"},
                 ],
             },
-            [("assertion", 1, True), ("assertion#2", 0, False)],
+            [("assertion", 1, True), ("assertion#2", 0, False), ("test", 0.5, True)],
         ),
     ],
 )
@@ -208,3 +208,71 @@ def test_rows_without_any_id_are_two_events(client, server):
 
     assert mesedi.flush(5) == 0
     assert len([s for s in server.scores if s["metric_type"] == "test"]) == 2
+
+
+def test_a_judge_that_failed_is_no_failed_answer_in_any_version(client, server, fixture_json):
+    for version in ("0.114.7", "0.123.1"):
+        mesedi.emit_promptfoo(fixture_json(f"promptfoo/promptfoo_{version}_graded.json"))
+
+    mesedi.flush(5)
+    down = [score for score in server.scores if score["metric_type"] == "GraderDown"]
+    told = {(score["score"], score.get("passed"), score["status"]) for score in down}
+    assert len(down) == 6
+    assert told == {(None, None, "error")}
+
+
+def test_a_cell_of_a_results_table_is_read(client, server):
+    cell = {"pass": False, "score": 0.2, "text": "the output", "gradingResult": None}
+
+    mesedi.emit_promptfoo({"table": {"body": [{"outputs": [cell, cell]}]}}, answers=True)
+
+    assert by_row(server) == [[("test", None, None)]] * 2
+    assert server.of_type("answer")[0]["payload"]["answer"] == "the output"
+
+
+def test_a_bare_grading_result_goes_by_the_name_it_is_given(client, server):
+    mesedi.emit_promptfoo({"pass": False, "score": 0.2, "reason": "rude"}, metric="tone")
+
+    assert by_row(server) == [[("tone", 0.2, False)]]
+
+
+@pytest.mark.parametrize(
+    ("template", "named", "metric"),
+    [
+        ("{{topic}}", {"geo": 1}, "geo"),
+        ("about {{ topic }}", {"about geo": 1, "other": 1}, "about geo"),
+        ("{{topic}}", {"geo": 1, "other": 1}, "{{topic}}"),
+    ],
+)
+def test_a_templated_name_is_the_rendered_one_where_exactly_one_fits(
+    client, server, template, named, metric
+):
+    component = {"pass": True, "score": 1, "assertion": {"type": "equals", "metric": template}}
+    row = {
+        "success": True,
+        "score": 1,
+        "namedScores": named,
+        "gradingResult": {"pass": True, "score": 1, "componentResults": [component]},
+    }
+
+    mesedi.emit_promptfoo(row)
+
+    assert by_row(server)[0][0] == (metric, 1, True)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"success": True, "gradingResult": "odd"},
+        {"success": True, "gradingResult": {"componentResults": [7]}},
+        {"success": True, "testCase": {"assert": [None]}},
+    ],
+)
+def test_a_row_that_cannot_be_read_is_counted_and_its_neighbours_go_on(client, server, broken):
+    good = {"success": False, "score": 0, "gradingResult": {"componentResults": [{"pass": False}]}}
+
+    mesedi.emit_promptfoo([good, broken, good])
+
+    assert mesedi.flush(5) == 0
+    assert len([score for score in server.scores if score["metric_type"] == "test"]) == 2
+    assert mesedi.stats().dropped == {"unreadable row": 1}

@@ -114,10 +114,9 @@ class MetricResult:
     """Fails on what the real one fails on: bool, copy and pickle."""
 
     def __init__(self, value, reason=None):
-        self._value, self._reason = value, reason
+        self._value, self.reason, self.traces = value, reason, None
 
     value = property(lambda self: self._value)
-    reason = property(lambda self: self._reason)
 
     def __len__(self):
         raise TypeError
@@ -154,6 +153,13 @@ SAMPLE = SimpleNamespace(user_input="q", response="a", retrieved_contexts=[])
         ([{"my_metric": 0.4}], {"metrics": ["my_metric"]}, [[("my_metric", 0.4)]]),
         (iter([{"faithfulness": MetricResult(0.4)}]), {}, [[("faithfulness", 0.4)]]),
         (
+            [MetricResult(0.4), MetricResult(None, "the judge fell silent")],
+            {"metric": "tone"},
+            [[("tone", 0.4)], [("tone", None)]],
+        ),
+        ({"tone": MetricResult(0.4), "id": 1}, {}, [[("tone", 0.4)]]),
+        ({"value": 0.4, "reason": "r"}, {"metric": "tone"}, [[("tone", 0.4)]]),
+        (
             [{"faithfulness": math.nan, "answer_relevancy": 0.9}],
             {},
             [[("faithfulness", None), ("answer_relevancy", 0.9)]],
@@ -169,6 +175,88 @@ def test_every_shape_is_known(client, server, result, options, rows):
     mesedi.emit_ragas(result, **options)
 
     assert by_row(server) == rows
+
+
+def test_a_metric_object_brings_its_name_and_its_scale(client, server):
+    stars = SimpleNamespace(name="stars", allowed_values=(0, 10))
+
+    mesedi.emit_ragas(MetricResult(7.5, "rather good"), metric=stars)
+
+    assert by_row(server) == [[("stars", 7.5)]]
+    (score,) = server.scores
+    assert (score["scale"], score["reason"]) == ([0, 10], "rather good")
+
+
+def test_the_judge_s_words_are_the_reason_where_the_traces_tell(client, server):
+    statements = [
+        SimpleNamespace(statement="Paris is the capital.", reason="stated", verdict=1),
+        SimpleNamespace(statement="It has ten million people.", reason="not there", verdict=0),
+    ]
+    result = EvaluationResult(
+        [{"faithfulness": 0.5, "noise_sensitivity(mode=relevant)": 0.0, "tone": 1}], [SAMPLE]
+    )
+    result.traces = [
+        {
+            "faithfulness": {"nli": {"output": SimpleNamespace(statements=statements)}},
+            "noise_sensitivity": {"x": {"output": [SimpleNamespace(reason="no noise")]}},
+            "tone": {"critic": {"output": SimpleNamespace(feedback="friendly")}, "odd": None},
+        }
+    ]
+
+    mesedi.emit_ragas(result)
+
+    assert mesedi.flush(5) == 0
+    reasons = {score["metric_type"]: score["reason"] for score in server.scores}
+    assert reasons == {
+        "faithfulness": "not supported: It has ten million people. (not there)",
+        "noise_sensitivity.relevant": "no noise",
+        "tone": "friendly",
+    }
+
+
+def test_a_row_on_which_everything_failed_is_an_error(client, server):
+    nan = math.nan
+    rows = [
+        {"faithfulness": nan, "answer_relevancy": nan},
+        {"faithfulness": nan, "answer_relevancy": 0.9},
+        {"faithfulness": nan},
+    ]
+
+    mesedi.emit_ragas(rows)
+
+    assert mesedi.flush(5) == 0
+    told = [score.get("status") for score in server.scores]
+    assert told == ["error", "error", "not_scored", None, "not_scored"]
+
+
+def test_a_conversation_s_last_question_and_answer_travel(client, server):
+    turns = [
+        SimpleNamespace(type="human", content="weather?"),
+        SimpleNamespace(type="tool", content="3 C"),
+        {"type": "ai", "content": "It is 3 C."},
+    ]
+
+    mesedi.emit_ragas([{"user_input": turns, "tool_call_accuracy": 1.0}])
+
+    assert mesedi.flush(5) == 0
+    (answer,) = server.of_type("answer")
+    assert (answer["payload"]["question"], answer["payload"]["answer"]) == (
+        "weather?",
+        "It is 3 C.",
+    )
+
+
+def test_rows_of_an_experiment_keep_their_ids_in_whatever_order_they_come(client, server):
+    rows = [
+        {"id": 1, "response": "no", "tone": "fail"},
+        {"id": 0, "response": "yes", "tone": "pass"},
+    ]
+
+    for order in (rows, rows[::-1]):
+        mesedi.emit_ragas(order, metrics=["tone"], run_id="exp-1")
+
+    assert mesedi.flush(5) == 0
+    assert [score["passed"] for score in server.scores] == [False, True]
 
 
 @pytest.mark.parametrize(
@@ -279,3 +367,24 @@ def test_a_metric_has_one_name_and_one_direction(name, metric, rising):
 @pytest.mark.parametrize("name", ["id", "user_input", "tokens", "cost", "reference"])
 def test_a_numeric_column_is_no_metric_by_itself(name):
     assert not is_known(name)
+
+
+class Unreadable:
+    """An object that raises whatever it is asked."""
+
+    def __getattribute__(self, name):
+        raise RuntimeError(name)
+
+
+def test_a_row_that_cannot_be_read_holds_up_no_other(client, server):
+    rows = [
+        {"faithfulness": 0.1},
+        {"faithfulness": Unreadable(), "user_input": [Unreadable()]},
+        {"faithfulness": 0.3},
+    ]
+
+    mesedi.emit_ragas(rows)
+
+    assert mesedi.flush(5) == 0
+    assert [score["score"] for score in server.scores] == [0.1, 0.3]
+    assert mesedi.stats().dropped == {"unreadable row": 1}

@@ -107,7 +107,7 @@ def test_a_score_is_a_finite_number_or_unmeasured_never_0(client, server, given_
         ("B", True, None, None),
     ],
 )
-def test_a_word_is_a_verdict_only_where_it_says_so(  # noqa: PLR0917 - a row of the table
+def test_a_word_is_a_verdict_only_where_it_says_so(
     client, server, word, higher_is_better, score, passed
 ):
     mesedi.emit_eval_score("judge", "metric", word, higher_is_better=higher_is_better)
@@ -376,3 +376,13 @@ def test_reading_never_raises_and_never_answers_what_is_no_number(value):
 
     assert reading.score is None or math.isfinite(reading.score)
     assert verdict in (True, False, None)
+
+
+@pytest.mark.parametrize("scale", [(0, 0), (10, 0), (0, None), (0, float("nan")), (1,), "ab"])
+def test_a_scale_that_is_none_is_left_out_and_the_score_kept(client, server, scale):
+    mesedi.emit_eval_score("judge", "quality", 8, scale=scale)
+
+    assert mesedi.flush(5) == 0
+    (score,) = server.scores
+    assert score["score"] == 8
+    assert "scale" not in score

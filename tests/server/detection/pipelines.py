@@ -35,7 +35,7 @@ _numbers = count(1)
 _WRONG_NUMBERS = """
 SELECT g.signature, g.occurrence_count, g.last_seen_at, count(o.execution_pk), max(o.occurred_at)
 FROM failure_groups g LEFT JOIN occurrences o ON o.group_pk = g.pk
-WHERE g.project_pk = coalesce(%(project)s, g.project_pk)
+WHERE g.project_pk = ANY (%(projects)s)
 GROUP BY g.pk
 HAVING g.occurrence_count <> count(o.execution_pk) OR g.last_seen_at <> max(o.occurred_at)
     OR g.first_seen_at > min(o.occurred_at)
@@ -182,7 +182,9 @@ def make_pipeline(database: Database) -> Pipeline:
 def wrong_numbers(database: Database, project_pk: int | None = None) -> list[tuple]:
     """The groups, of one project or all, whose numbers are not those of a recount of their occurrences."""
     with database.transaction() as connection:
-        rows = connection.exec_driver_sql(_WRONG_NUMBERS, {"project": project_pk})
+        everyone = [project.pk for project in projects.everyone(connection)]
+        wanted = everyone if project_pk is None else [project_pk]
+        rows = connection.exec_driver_sql(_WRONG_NUMBERS, {"projects": wanted})
         return [tuple(row) for row in rows]
 
 
