@@ -54,7 +54,9 @@ def all_in_force(
     """Read what some projects have set, by project and detector; what is absent has nothing set."""
     parameters = {"projects": json_text(list(project_pks))}
     found: dict[tuple[int, str], Values] = {}
-    for project_pk, detector, key, value, version in connection.exec_driver_sql(_NEWEST, parameters):
+    for project_pk, detector, key, value, version in connection.exec_driver_sql(
+        _NEWEST, parameters
+    ):
         before = found.get((project_pk, detector), NOTHING_SET)
         values = before.values if value is None else {**before.values, key: value}
         found[project_pk, detector] = Values(values, max(before.version, version))

@@ -202,29 +202,18 @@ def test_any_order_ends_as_a_plain_recount(database, sent, given_floors, random)
 
 @patient
 @given(events(), st.randoms(use_true_random=False))
-def test_examining_again_changes_nothing_at_all(database, sent, random):
+def test_groups_are_first_seen_once_and_examining_again_changes_nothing(database, sent, random):
     pipeline = make_pipeline(database)
     for step in steps(pipeline, sent, random):
         step()
     pipeline.examine(settle_s=0)
     before = observed(pipeline), pipeline.groups(), histories(pipeline)
+    assert before[2] == {group.group_id: ["first_seen"] for group in before[1]}
 
     assert pipeline.redetect() == len({of(event) for event in sent})
     pipeline.examine(settle_s=0)
 
     assert (observed(pipeline), pipeline.groups(), histories(pipeline)) == before
-
-
-@patient
-@given(events(), st.randoms(use_true_random=False))
-def test_every_group_is_first_seen_once(database, sent, random):
-    pipeline = make_pipeline(database)
-
-    for step in steps(pipeline, sent, random):
-        step()
-    pipeline.examine(settle_s=0)
-
-    assert histories(pipeline) == {g.group_id: ["first_seen"] for g in pipeline.groups()}
 
 
 def histories(pipeline):

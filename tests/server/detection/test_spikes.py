@@ -186,7 +186,7 @@ def test_an_episode_ends_as_its_window_slides_on(pipeline):
 
 
 def test_beat_finds_the_spike_that_a_sliding_window_uncovers(pipeline):
-    decide(pipeline, "aaaaaaaaa", "good", decided_at=ago(minutes=59, seconds=59.5))
+    decide(pipeline, "aaaaaaaaa", "good", decided_at=ago(minutes=40))
     decide(pipeline, "rrraa", decided_at=ago(minutes=30))
 
     assert pipeline.groups() == []

@@ -5,8 +5,15 @@ from datetime import timedelta
 import pytest
 
 from mesedi_server import examination
+from mesedi_server.config import Settings
 from tests.factories import make_event, make_score
 from tests.server.detection.pipelines import FAITHFULNESS, make_check, make_decision
+
+
+def test_a_minute_settles_and_two_seconds_debounce_unless_set():
+    settings = Settings(database_url="", broker_url="")
+
+    assert (settings.settle_s, settings.debounce_s) == (60, 2)
 
 
 def test_the_first_close_makes_an_execution_due_at_once(pipeline):
@@ -47,14 +54,14 @@ def test_closing_again_makes_nothing_due(pipeline):
 def test_a_late_event_makes_an_examined_execution_due_after_a_moment(pipeline, late):
     pipeline.run("exec-1", make_score(0.2))
 
-    stored = pipeline.send(late, debounce_s=2.0)
+    stored = pipeline.send(late, debounce_s=600)
 
     execution = pipeline.execution()
     assert stored.is_late
-    assert execution.detect_due_at - execution.last_event_at == timedelta(seconds=2)
+    assert execution.detect_due_at - execution.last_event_at == timedelta(seconds=600)
     assert pipeline.examine() == 0
 
-    pipeline.let_pass(seconds=2)
+    pipeline.let_pass(seconds=600)
 
     assert pipeline.examine() == 1
 
@@ -109,11 +116,11 @@ def test_an_open_execution_is_examined_once_it_has_been_quiet(pipeline):
 
     assert pipeline.examine(settle_s=60) == 0
 
-    pipeline.let_pass(seconds=59)
+    pipeline.let_pass(seconds=30)
 
     assert pipeline.examine(settle_s=60) == 0
 
-    pipeline.let_pass(seconds=1)
+    pipeline.let_pass(seconds=30)
 
     assert pipeline.examine(settle_s=60) == 1
     assert pipeline.listed() == [FAITHFULNESS]
