@@ -3,6 +3,7 @@
 import random
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,9 +72,20 @@ class Scene:
 
 def go_through(
     database_url: str, broker_url: str, log: Path, *, rounds: int, dice: random.Random
-) -> Scene:
+) -> None:
     """Let an accident happen in each round, in the middle of examinations; then let all come to an end."""
-    database = Database(database_url, connections=4)
+    with closing(Database(database_url, connections=4)) as database:
+        _act(database, database_url, broker_url, log, rounds, dice)
+
+
+def _act(
+    database: Database,
+    database_url: str,
+    broker_url: str,
+    log: Path,
+    rounds: int,
+    dice: random.Random,
+) -> None:
     celery = celery_app.create(Settings(database_url=database_url, broker_url=broker_url))
     scene = Scene(
         make_pipeline(database),
@@ -93,8 +105,6 @@ def go_through(
             _check_meanwhile(scene)
         scene.worker.until(lambda: scene.scalar(_EXAMINED) == rounds * EXECUTIONS_A_ROUND)
         _check_the_end(scene, rounds)
-    database.close()
-    return scene
 
 
 def _make_due(pipeline: Pipeline, number: int) -> None:

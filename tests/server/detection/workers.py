@@ -49,7 +49,8 @@ class Worker:
         start = time.monotonic()
         while not is_so():
             assert self._process is not None
-            assert self._process.poll() is None, f"the worker has ended: {self.said()}"
+            code = self._process.poll()
+            assert code is None, f"the worker has ended with {code}: {self.said()}"
             assert time.monotonic() < start + PATIENCE_S, f"it never came to be so: {self.said()}"
             time.sleep(0.01)
         return time.monotonic() - start
