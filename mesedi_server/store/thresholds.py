@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct
 from sqlalchemy import func, insert, select
 
+from mesedi_server.store import audit_log
 from mesedi_server.store.database import Connection
 from mesedi_server.store.json_text import json_text
 from mesedi_server.store.tables import projects, thresholds
@@ -54,7 +55,9 @@ def all_in_force(
     """Read what some projects have set, by project and detector; what is absent has nothing set."""
     parameters = {"projects": json_text(list(project_pks))}
     found: dict[tuple[int, str], Values] = {}
-    for project_pk, detector, key, value, version in connection.exec_driver_sql(_NEWEST, parameters):
+    for project_pk, detector, key, value, version in connection.exec_driver_sql(
+        _NEWEST, parameters
+    ):
         before = found.get((project_pk, detector), NOTHING_SET)
         values = before.values if value is None else {**before.values, key: value}
         found[project_pk, detector] = Values(values, max(before.version, version))
@@ -88,6 +91,11 @@ def change(
             changed_by=changed_by,
             reason=reason,
         )
+    )
+    action = "threshold.reset" if value is None else "threshold.changed"
+    details = {"value": value, "version": version, "reason": reason}
+    audit_log.note(
+        connection, project_pk, changed_by, action, subject=f"{detector}.{key}", details=details
     )
     return version
 
