@@ -34,8 +34,10 @@ from mesedi_server.store.trends import Counts, Pair, Slice
 
 blueprint = Blueprint("groups", __name__, url_prefix="/p/<project_id>/groups")
 
-ROWS = 50
+ROWS = 25
 """Groups on a page of the list."""
+SUGGESTED_PAIRS = 100
+"""Pairs whose names are suggested where a filter is typed."""
 MEMBERS = 5
 """Executions on a group's page."""
 NEW_FOR = timedelta(days=7)
@@ -67,7 +69,7 @@ def index(visit: Visit) -> Answer:
         rows=_rows(visit, ranked[:ROWS], look),
         has_sent=has_sent,
         keys=() if has_sent else _sending_keys(visit),
-        pairs=rollups.pairs_of_project(visit.connection, visit.project.pk),
+        pairs=rollups.pairs_of_project(visit.connection, visit.project.pk, SUGGESTED_PAIRS),
         look=look,
         spans=filters.SPANS,
         usual_span=filters.USUAL_SPAN,
