@@ -65,6 +65,10 @@ sure: lint types imports test  ## Everything that a change must pass
 bench: $(READY)  ## Measure ingest and detection (about two minutes)
 	$(BIN)/python -m bench.ingest
 
+.PHONY: screenshots
+screenshots: $(READY)  ## Take the pictures of docs/screenshots (needs Chromium)
+	$(BIN)/python -m tests.make_screenshots
+
 .PHONY: test-faults
 test-faults: $(READY)  ## Kill workers in the middle of examinations, some hundred times (about ten minutes)
 	$(BIN)/python -m pytest -m faults tests/faults $(ARGS)

@@ -97,7 +97,8 @@ def test_an_empty_variable_counts_as_unset():
 def test_every_task_is_started_by_beat():
     settings = Settings(database_url="postgresql:///x", broker_url="redis://y")
     beat = {entry["task"] for entry in celery_app.create(settings).conf.beat_schedule.values()}
-    source = (ROOT / "mesedi_server" / "tasks" / "detect.py").read_text()
+    modules = (ROOT / "mesedi_server" / "tasks").glob("*.py")
+    source = "".join(module.read_text() for module in modules)
 
     registered = {getattr(celery_app, name) for name in re.findall(r"task\(name=(\w+)\)", source)}
 
