@@ -110,17 +110,21 @@ def carry_on(directory: Path, targets: Mapping[str, Target], progress: Progress)
         frozen = plan.manifest(connection)
         try:
             _answer_streams(connection, frozen, directory, targets, progress)
+            transcripts.write_all(connection, frozen, directory / "transcripts")
+            # Last, so that a capture which was killed before is not taken for a finished one.
+            if state.state(connection).status != "captured":
+                _end(connection, state.RunState("captured", "captured"))
         except KeyboardInterrupt:
-            _stop(connection, "interrupted", "interrupted", None)
+            _end(connection, state.RunState("interrupted", "capture", "interrupted"))
             raise
         except CaptureFailedError:
             raise
         except Exception as error:
-            _stop(connection, "failed", "pipeline_error", type(error).__name__)
+            failure = ("pipeline_error", type(error).__name__)
+            _end(connection, state.RunState("failed", "capture", *failure))
             raise
         finally:
             rundir.write_copy(directory, "run.json", summary(connection, frozen))
-        transcripts.write_all(connection, frozen, directory / "transcripts")
 
 
 def _answer_streams(
@@ -140,9 +144,6 @@ def _answer_streams(
         elif stream in targets:
             asking = Asking(connection, targets[stream], frozen["max_target_calls"], directory)
             answer_turns(connection, frozen["id"], stream, asking, told)
-    if state.state(connection).status != "captured":
-        with transaction(connection):
-            state.set_state(connection, state.RunState("captured", "captured"))
 
 
 def _told(progress: Progress, total: int) -> Callable[[int], None]:
@@ -160,9 +161,9 @@ def _import(connection: Connection, run_id: str, stream: str, told: Callable[[in
         told(len(turns))
 
 
-def _stop(connection: Connection, status: str, kind: str, exception_type: str | None) -> None:
+def _end(connection: Connection, new: state.RunState) -> None:
     with transaction(connection):
-        state.set_state(connection, state.RunState(status, "capture", kind, exception_type))
+        state.set_state(connection, new)
 
 
 def summary(connection: Connection, frozen: dict[str, Any]) -> dict[str, Any]:
