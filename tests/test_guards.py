@@ -12,7 +12,8 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from mesedi_server import migrating
+from evaluators.version import PACKAGE_VERSION
+from mesedi_server import __version__, migrating
 from mesedi_server.config import Settings, from_environment
 from mesedi_server.errors import SchemaError
 from mesedi_server.store.database import Database
@@ -30,10 +31,14 @@ def test_setup_cfg_lists_every_package():
 
     found = {
         ".".join(path.parent.relative_to(ROOT).parts)
-        for top in ("detectors", "mesedi_server")
+        for top in ("detectors", "evaluators", "mesedi_server")
         for path in (ROOT / top).rglob("__init__.py")
     }
     assert listed == found | {"mesedi_server.migrations"}
+
+
+def test_the_evaluators_carry_the_version_of_the_distribution():
+    assert __version__ == PACKAGE_VERSION
 
 
 def test_head_names_the_newest_migration():
