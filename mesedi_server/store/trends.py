@@ -10,7 +10,7 @@ from datetime import date, timedelta
 from typing import Any, TypeAlias
 
 from msgspec import Struct
-from sqlalchemy import ColumnElement, CompoundSelect, Select, Table, func, select, tuple_
+from sqlalchemy import ColumnElement, CompoundSelect, Select, Table, func, not_, select, tuple_
 
 from mesedi_server.store.database import Connection
 from mesedi_server.store.tables import group_days, group_weeks, pair_days
@@ -86,9 +86,11 @@ def totals(project_pk: int, wanted: Slice) -> Select[Any]:
     Whole weeks are read as weeks: a fifth of the rows.
     """
     days, weeks = group_days.c, group_weeks.c
-    is_total = wanted.release is None and wanted.environment is None
+    is_whole = wanted.release is None and wanted.environment is None
+    # Not a parameter: no prepared plan could use the partial indexes then.
+    kind = weeks.is_total if is_whole else not_(weeks.is_total)
     by_week = select(weeks.group_pk, weeks.occurrences).where(
-        weeks.project_pk == project_pk, weeks.is_total == is_total, *_named(group_weeks, wanted)
+        weeks.project_pk == project_pk, kind, *_named(group_weeks, wanted)
     )
     parts: Select[Any] | CompoundSelect[Any] = by_week
     if wanted.since is not None:

@@ -13,10 +13,10 @@ down_revision = "0002"
 branch_labels = None
 depends_on = None
 
-# A day is one of the project's zone. Whoever counts keeps the project's row from changing until the end of the
-# transaction; whoever changes the zone waits for them, and counts again.
-_HOLD_ZONES = """PERFORM pk FROM projects WHERE pk IN (SELECT project_pk FROM {rows})
-        ORDER BY pk FOR KEY SHARE"""
+# A day is one of the project's zone. Whoever counts holds the zone (shared) until the end of the transaction; whoever
+# changes it waits for them, and counts again. No row lock: what comes in refers to the project, and must not wait.
+_HOLD_ZONES = """PERFORM pg_advisory_xact_lock_shared(1835365475, project_pk)
+        FROM (SELECT DISTINCT project_pk FROM {rows} ORDER BY project_pk) AS touched"""
 
 _OCCURRENCES = """SELECT o.group_pk, (o.occurred_at AT TIME ZONE p.time_zone)::date AS day,
             coalesce(left(o.release, 256), '') AS release, coalesce(left(o.environment, 256), '') AS environment,
@@ -51,7 +51,7 @@ _COUNT_IN_GROUPS = f"""{_BY_DAY_AND_WEEK}, daily AS (
         ON CONFLICT (group_pk, week, is_total, release, environment)
             DO UPDATE SET occurrences = w.occurrences + excluded.occurrences"""
 
-# No upserts: where the group itself is being deleted, its counts may have gone before.
+# No upserts: where the project itself is being deleted, its counts may have gone before.
 _TAKE_FROM_GROUPS = f"""{_BY_DAY_AND_WEEK.format(counted=_REMOVED)}, daily AS (
             UPDATE group_days d SET occurrences = d.occurrences + c.occurrences FROM counted c
             WHERE (d.group_pk, d.day, d.release, d.environment) = (c.group_pk, c.day, c.release, c.environment)
@@ -120,7 +120,7 @@ END $$
 _COUNT_PROJECT = f"""
 CREATE FUNCTION count_project_by_day(counted_pk integer) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM pk FROM projects WHERE pk = counted_pk FOR UPDATE;
+    PERFORM pg_advisory_xact_lock(1835365475, counted_pk);
     DELETE FROM group_days WHERE project_pk = counted_pk;
     DELETE FROM group_weeks WHERE project_pk = counted_pk;
     DELETE FROM pair_days WHERE project_pk = counted_pk;
@@ -185,6 +185,8 @@ def downgrade() -> None:
 
 
 def _make_tables() -> None:
+    # Counts refer to the project, not to their group: whoever counts again would wait for who changes a group, and is
+    # waited for.
     op.create_table(
         "group_days",
         sa.Column("group_pk", sa.BigInteger(), nullable=False),
@@ -194,16 +196,22 @@ def _make_tables() -> None:
         sa.Column("project_pk", sa.Integer(), nullable=False),
         sa.Column("occurrences", sa.Integer(), nullable=False),
         sa.ForeignKeyConstraint(
-            ["group_pk"],
-            ["failure_groups.pk"],
-            name=op.f("fk_group_days_group_pk"),
+            ["project_pk"],
+            ["projects.pk"],
+            name=op.f("fk_group_days_project_pk"),
             ondelete="CASCADE",
         ),
         sa.PrimaryKeyConstraint(
             "group_pk", "day", "release", "environment", name=op.f("pk_group_days")
         ),
     )
-    op.create_index("ix_group_days_recent", "group_days", ["project_pk", "day"], unique=False)
+    op.create_index(
+        "ix_group_days_recent",
+        "group_days",
+        ["project_pk", "day"],
+        unique=False,
+        postgresql_include=["group_pk", "occurrences", "release", "environment"],
+    )
     op.create_table(
         "group_weeks",
         sa.Column("group_pk", sa.BigInteger(), nullable=False),
@@ -214,9 +222,9 @@ def _make_tables() -> None:
         sa.Column("project_pk", sa.Integer(), nullable=False),
         sa.Column("occurrences", sa.Integer(), nullable=False),
         sa.ForeignKeyConstraint(
-            ["group_pk"],
-            ["failure_groups.pk"],
-            name=op.f("fk_group_weeks_group_pk"),
+            ["project_pk"],
+            ["projects.pk"],
+            name=op.f("fk_group_weeks_project_pk"),
             ondelete="CASCADE",
         ),
         sa.PrimaryKeyConstraint(
@@ -224,7 +232,20 @@ def _make_tables() -> None:
         ),
     )
     op.create_index(
-        "ix_group_weeks_recent", "group_weeks", ["project_pk", "is_total", "week"], unique=False
+        "ix_group_weeks_total",
+        "group_weeks",
+        ["project_pk", "week"],
+        unique=False,
+        postgresql_include=["group_pk", "occurrences"],
+        postgresql_where=sa.text("is_total"),
+    )
+    op.create_index(
+        "ix_group_weeks_recent",
+        "group_weeks",
+        ["project_pk", "week"],
+        unique=False,
+        postgresql_include=["group_pk", "occurrences", "release", "environment"],
+        postgresql_where=sa.text("NOT is_total"),
     )
     op.create_table(
         "pair_days",

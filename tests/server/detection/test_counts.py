@@ -200,7 +200,7 @@ def test_the_group_that_fails_most_in_the_slice_comes_first(pipeline):
     assert ranked(pipeline, since=NOON.date()) == [("relevancy", 2)]
 
 
-@pytest.mark.parametrize("table", ["executions", "failure_groups", "projects"])
+@pytest.mark.parametrize("table", ["executions", "projects"])
 def test_whatever_is_deleted_is_counted_off(database, pipeline, table):
     receive(pipeline, "exec-1", NOON)
     other = make_pipeline(database)
