@@ -37,7 +37,7 @@ test: $(READY)  ## Run the tests (they start their own PostgreSQL and broker)
 
 .PHONY: fast
 fast: $(READY)  ## Run the tests that need nothing but Python
-	$(BIN)/python -m pytest tests/detectors tests/sdk $(ARGS)
+	$(BIN)/python -m pytest tests/detectors tests/evaluators tests/sdk $(ARGS)
 
 .PHONY: lint
 lint: $(READY)  ## Check format and style
@@ -65,6 +65,10 @@ sure: lint types imports test  ## Everything that a change must pass
 bench: $(READY)  ## Measure ingest and detection (about two minutes)
 	$(BIN)/python -m bench.ingest
 
+.PHONY: screenshots
+screenshots: $(READY)  ## Take the pictures of docs/screenshots (needs Chromium)
+	$(BIN)/python -m tests.make_screenshots
+
 .PHONY: test-faults
 test-faults: $(READY)  ## Kill workers in the middle of examinations, some hundred times (about ten minutes)
 	$(BIN)/python -m pytest -m faults tests/faults $(ARGS)
@@ -76,6 +80,14 @@ bench-sdk: $(READY)  ## Measure what a score costs its caller, beside the publis
 .PHONY: test-ragas
 test-ragas: $(READY)  ## Run emit_ragas on live results of ragas 0.4.3 (installs 900 MB)
 	MESEDI_TEST_RAGAS=1 $(BIN)/python -m pytest tests/sdk/test_live_ragas.py $(ARGS)
+
+.PHONY: bench-eval
+bench-eval: $(READY)  ## Measure capture and grounding beside alignmenter 0.3.5 (minutes; needs PyPI)
+	$(BIN)/python -m bench.evaluators $(ARGS)
+
+.PHONY: test-eval-kills
+test-eval-kills: $(READY)  ## Kill captures and evaluations a few hundred times (minutes)
+	MESEDI_EVAL_KILLS=100 $(BIN)/python -m pytest tests/evaluators/test_kills.py $(ARGS)
 
 .PHONY: test-contract
 test-contract: $(READY)  ## Run the published SDK mesedi 0.7.0 against a live server

@@ -9,15 +9,21 @@ from pathlib import Path
 
 import click
 
-from mesedi_server import __version__, config, migrating
+from mesedi_server import __version__, config, migrating, passwords
 from mesedi_server.embedded import reach_database
 from mesedi_server.errors import MesediError
-from mesedi_server.store import executions, people, projects
+from mesedi_server.permission import ROLES, SCOPES
+from mesedi_server.schemas import people as person_schema
+from mesedi_server.schemas.bodies import load
+from mesedi_server.store import api_keys, executions, members, people, projects
 from mesedi_server.store.database import Database
 from mesedi_server.up import FIRST_PROJECT, OPERATOR, address_file
 
 DEFAULT_DATA = "mesedi-data"
 """Folder of the embedded servers, in the working folder, where none is named."""
+
+COMMAND_LINE = "command line"
+"""What the audit log calls whoever runs these commands."""
 
 _REDETECT_BATCH = 2000
 
@@ -108,14 +114,16 @@ def create_project(name: str, data: Path) -> None:
 def create_key(project: str, scopes: str, name: str, data: Path) -> None:
     """Make an API key and print it: the only time that it is shown."""
     wanted = [scope.strip() for scope in scopes.split(",")]
-    unknown = [scope for scope in wanted if scope not in projects.SCOPES]
+    unknown = [scope for scope in wanted if scope not in SCOPES]
     if unknown:
-        known = ", ".join(projects.SCOPES)
+        known = ", ".join(SCOPES)
         raise click.BadParameter(f"{unknown[0]!r} is not one of {known}", param_hint="--scopes")
     with _database(data) as database, database.transaction() as connection:
         owner = projects.by_name(connection, project)
-        key = projects.create_key(connection, owner, wanted, name=name)
-    click.echo(key)
+        made = api_keys.create(
+            connection, owner, wanted, name=name, expires_at=None, actor=COMMAND_LINE
+        )
+    click.echo(made.key)
 
 
 @cli.command()
@@ -125,11 +133,63 @@ def create_key(project: str, scopes: str, name: str, data: Path) -> None:
 )
 @_data
 def sign_in_link(user: str, address: str, data: Path) -> None:
-    """Print a link that signs a person in once, within a day, as admin of all projects."""
+    """Print a link that signs a person in once, within a day.
+
+    The operator, whom it is for by default, is admin of all projects; `create-user` makes others.
+    """
     with _database(data) as database, database.transaction() as connection:
-        token = people.create_sign_in_link(connection, people.ensure_operator(connection, user))
+        user_pk = (
+            people.ensure_operator(connection, OPERATOR)
+            if user == OPERATOR
+            else people.account(connection, user).user_pk
+        )
+        token = people.create_sign_in_link(connection, user_pk)
     base = address or _last_address(data)
     click.echo(f"{base.rstrip('/')}/sign-in?token={token}")
+
+
+@cli.command()
+@click.argument("name")
+@click.option("--project", required=True, help="Name or id of a project to let the person into.")
+@click.option(
+    "--role", type=click.Choice(ROLES), default="viewer", show_default=True, help="As what."
+)
+@_data
+def create_user(name: str, project: str, role: str, data: Path) -> None:
+    """Let a person into a project; `sign-in-link` or `set-password` then lets them sign in."""
+    name = load(person_schema.PERSON, {"name": name})["name"]
+    with _database(data) as database, database.transaction() as connection:
+        found = projects.by_name(connection, project)
+        members.add(connection, found.pk, name, role, actor=COMMAND_LINE)
+    click.echo(f"{name} is {role} of {found.name}.", err=True)
+
+
+@cli.command()
+@click.argument("name", default=OPERATOR)
+@_data
+def set_password(name: str, data: Path) -> None:
+    """Set a person's password (by default the operator's); asks for it, or reads it from a pipe."""
+    password = (
+        click.prompt("New password", hide_input=True, confirmation_prompt="The new one again")
+        if sys.stdin.isatty()
+        else sys.stdin.readline().rstrip("\r\n")
+    )
+    stored = passwords.hashed(password)
+    with _database(data) as database, database.transaction() as connection:
+        if name == OPERATOR:
+            people.ensure_operator(connection, OPERATOR)
+        people.set_password(connection, people.account(connection, name).user_pk, stored)
+    click.echo(f"{name} signs in with the new password; older sessions and links ended.", err=True)
+
+
+@cli.command()
+@click.argument("name")
+@_data
+def remove_user(name: str, data: Path) -> None:
+    """Delete a person: out of all projects, signed out at once; histories keep the name."""
+    with _database(data) as database, database.transaction() as connection:
+        people.remove(connection, people.account(connection, name).user_pk)
+    click.echo(f"{name} is removed.", err=True)
 
 
 @cli.command()

@@ -93,6 +93,11 @@ def _examine(connection: Connection, due: list[DueExecution]) -> set[int]:
     observed = events.for_detectors(connection, [execution.pk for execution in due])
     settings = thresholds.all_in_force(connection, project_pks)
     examinations = [examine(one, observed[one.pk], settings) for one in due]
+    names = projects.public_ids(connection, project_pks)
+    rows = [row for examination in examinations for row in _rows(examination, names)]
+    occurrences.replace(connection, [execution.pk for execution in due], rows, CLASSES)
+    executions.mark_examined(connection, [_mark(examination) for examination in examinations])
+    # Last: pairs are counted with it, and the counts of the busiest are every worker's.
     rollups.replace(
         connection,
         [
@@ -100,10 +105,6 @@ def _examine(connection: Connection, due: list[DueExecution]) -> set[int]:
             for e in examinations
         ],
     )
-    names = projects.public_ids(connection, project_pks)
-    rows = [row for examination in examinations for row in _rows(examination, names)]
-    occurrences.replace(connection, [execution.pk for execution in due], rows, CLASSES)
-    executions.mark_examined(connection, [_mark(examination) for examination in examinations])
     return {one.project_pk for one in due if observed[one.pk].interventions}
 
 

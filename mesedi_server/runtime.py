@@ -11,6 +11,9 @@ from mesedi_server.store.database import Database
 from mesedi_server.store.projects import KeyHolder
 from mesedi_server.tasks.waking import Waker
 
+KEY_TRUST_S = 5.0
+"""How long a key is trusted before it is looked up again: a revoked one dies within this time."""
+
 _EXTENSION = "mesedi"
 
 
@@ -24,6 +27,12 @@ class Runtime:
     halt_slots: BoundedSemaphore
     keys: dict[str, tuple[float, KeyHolder]] = field(default_factory=dict)
     """API keys seen lately: until when they are trusted, and whom they speak for."""
+
+    def forget_key(self, key_id: str) -> None:
+        """Trust a key no longer; other processes do so within `KEY_TRUST_S`."""
+        for key, (_, holder) in list(self.keys.items()):
+            if holder.key_id == key_id:
+                self.keys.pop(key, None)
 
 
 def runtime() -> Runtime:

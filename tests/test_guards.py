@@ -12,7 +12,8 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from mesedi_server import migrating
+from evaluators.version import PACKAGE_VERSION
+from mesedi_server import __version__, migrating
 from mesedi_server.config import Settings, from_environment
 from mesedi_server.errors import SchemaError
 from mesedi_server.store.database import Database
@@ -30,10 +31,14 @@ def test_setup_cfg_lists_every_package():
 
     found = {
         ".".join(path.parent.relative_to(ROOT).parts)
-        for top in ("detectors", "mesedi_server")
+        for top in ("detectors", "evaluators", "mesedi_server")
         for path in (ROOT / top).rglob("__init__.py")
     }
     assert listed == found | {"mesedi_server.migrations"}
+
+
+def test_the_evaluators_carry_the_version_of_the_distribution():
+    assert __version__ == PACKAGE_VERSION
 
 
 def test_head_names_the_newest_migration():
@@ -97,7 +102,8 @@ def test_an_empty_variable_counts_as_unset():
 def test_every_task_is_started_by_beat():
     settings = Settings(database_url="postgresql:///x", broker_url="redis://y")
     beat = {entry["task"] for entry in celery_app.create(settings).conf.beat_schedule.values()}
-    source = (ROOT / "mesedi_server" / "tasks" / "detect.py").read_text()
+    modules = (ROOT / "mesedi_server" / "tasks").glob("*.py")
+    source = "".join(module.read_text() for module in modules)
 
     registered = {getattr(celery_app, name) for name in re.findall(r"task\(name=(\w+)\)", source)}
 

@@ -3,16 +3,29 @@
 from flask import Flask
 
 from mesedi_server.api import (
+    api_keys,
+    audit_log,
     events,
     executions,
     failure_groups,
     halts,
     health,
+    projects,
     thresholds,
 )
 
 
 def register(app: Flask) -> None:
     """Add the API's routes to an application."""
-    for module in (events, executions, failure_groups, halts, health, thresholds):
+    for module in (
+        api_keys,
+        audit_log,
+        events,
+        executions,
+        failure_groups,
+        halts,
+        health,
+        projects,
+        thresholds,
+    ):
         app.register_blueprint(module.blueprint)

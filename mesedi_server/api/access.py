@@ -9,14 +9,11 @@ from flask import g, request
 
 from mesedi_server.errors import RefusedError
 from mesedi_server.permission import PERMISSION, View, open_to_all
-from mesedi_server.runtime import Runtime, runtime
+from mesedi_server.runtime import KEY_TRUST_S, Runtime, runtime
 from mesedi_server.store import projects
 from mesedi_server.store.projects import KEY_PREFIX, KeyHolder
 
-__all__ = ["CACHE_S", "PERMISSION", "holder", "open_to_all", "scope"]
-
-CACHE_S = 5.0
-"""How long a key is trusted before it is looked up again: a revoked one dies within this time."""
+__all__ = ["PERMISSION", "holder", "open_to_all", "scope"]
 
 
 def scope(name: str) -> Callable[[View], View]:
@@ -65,7 +62,7 @@ def _authenticate(state: Runtime) -> KeyHolder:
         raise RefusedError("unknown, revoked or expired API key", 401)
     if len(state.keys) >= 1000:  # noqa: PLR2004 - far more keys than any project has
         state.keys.clear()
-    state.keys[key] = (now + CACHE_S, found)
+    state.keys[key] = (now + KEY_TRUST_S, found)
     return found
 
 

@@ -168,7 +168,7 @@ def _state_answer(group: FailureGroup) -> Response:
 
 
 def _actor() -> str:
-    return f"key {holder().key_id}"
+    return holder().actor
 
 
 def _reason() -> str | None:

@@ -53,7 +53,7 @@ def post_halt(execution_id: str) -> Response:
     reason = group_states.read_reason(bodies.read(request)) or DEFAULT_REASON
     state, who = runtime(), holder()
     with state.database.transaction() as connection:
-        pk = halts.request(connection, who.project.pk, execution_id, reason, f"key {who.key_id}")
+        pk = halts.request(connection, who.project.pk, execution_id, reason, who.actor)
     return answer({"ok": True, "notified": _delivered(state, pk)})
 
 

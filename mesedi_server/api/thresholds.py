@@ -105,7 +105,7 @@ def _change(detector: str, key: str, value: Any, reason: str | None) -> int:
             detector,
             key,
             value,
-            changed_by=f"key {who.key_id}",
+            changed_by=who.actor,
             reason=clean(reason),
         )
 

@@ -29,7 +29,9 @@ def send(database: Database, project: Project) -> int:
     for number, result in enumerate(results):
         with database.transaction() as connection:
             execution_id = f"demo-{run}-{number}"
-            _store(connection, project, execution_id, result, now - _APART * (len(results) - number))
+            _store(
+                connection, project, execution_id, result, now - _APART * (len(results) - number)
+            )
     return len(results)
 
 
@@ -57,7 +59,11 @@ def _store(
     batch = schema.read(msgspec.json.encode(list(_events(execution_id, result, started_at))))
     rows = schema.encode_rows(batch.rows)
     events.store(connection, project.pk, rows, settle_s=0, debounce_s=0)
-    end = {"status": "completed", "ended_at": started_at + timedelta(seconds=2), "duration_ms": 2000}
+    end = {
+        "status": "completed",
+        "ended_at": started_at + timedelta(seconds=2),
+        "duration_ms": 2000,
+    }
     executions.patch(connection, project.pk, execution_id, end)
 
 

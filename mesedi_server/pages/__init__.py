@@ -3,11 +3,31 @@
 from flask import Blueprint, Flask
 
 from mesedi_server.pages import (
+    account,
     assets,
+    audit,
     executions,
+    group_actions,
     groups,
     headers,
+    keys,
     layout,
+    members,
+    settings,
+    sign_in,
+    thresholds,
+)
+
+_FAMILIES = (
+    account,
+    assets,
+    audit,
+    executions,
+    group_actions,
+    groups,
+    keys,
+    members,
+    settings,
     sign_in,
     thresholds,
 )
@@ -16,7 +36,7 @@ from mesedi_server.pages import (
 def register(app: Flask) -> None:
     """Add the pages to an application."""
     pages = Blueprint("pages", __name__, template_folder="templates")
-    for module in (assets, executions, groups, sign_in, thresholds):
+    for module in _FAMILIES:
         pages.register_blueprint(module.blueprint)
     app.register_blueprint(pages)
     app.after_request(headers.protect)

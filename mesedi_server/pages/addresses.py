@@ -1,9 +1,12 @@
 """Which addresses are pages, and how a page names another."""
 
 import re
-from urllib.parse import quote
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
-from flask import Request, url_for
+from flask import Request, request, url_for
+
+from mesedi_server.runtime import runtime
+from mesedi_server.schemas.projects import PLACEHOLDER
 
 # Printable ASCII below the projects: it cannot lead to another host.
 _PAGE = re.compile(r"/p/[!-\[\]-~]{1,2000}")
@@ -13,7 +16,13 @@ _EXECUTION = "pages.executions.show"
 
 def owns(path: str) -> bool:
     """Tell whether an address belongs to the pages, so that its errors are pages too."""
-    return path in ("/", "/sign-in", "/sign-out") or path.startswith(("/p/", "/static/"))
+    is_one = path in ("/", "/sign-in", "/sign-out", "/account")
+    return is_one or path.startswith(("/p/", "/static/", "/account/"))
+
+
+def server() -> str:
+    """Return the address that people and clients reach this server at."""
+    return runtime().settings.public_url or request.host_url.rstrip("/")
 
 
 def of_request(request: Request) -> str:
@@ -35,3 +44,18 @@ def execution(project_id: str, execution_id: str) -> str:
     if is_a_path:
         return url_for(_EXECUTION, project_id=project_id, execution_id=execution_id)
     return url_for(_EXECUTION, project_id=project_id, id=execution_id)
+
+
+def trace(template: str | None, execution_id: str) -> str | None:
+    """Return where a project keeps an execution's trace; None: it has not said, or not an address of the web."""
+    if template is None or not template.startswith(("https://", "http://")):
+        return None
+    return template.replace(PLACEHOLDER, quote(execution_id, safe=""))
+
+
+def with_query(address: str, **more: str) -> str:
+    """Return an address of a page of ours with other values in its query; an empty one takes the name out."""
+    parts = urlsplit(address)
+    kept = [(name, value) for name, value in parse_qsl(parts.query) if name not in more]
+    query = kept + [(name, value) for name, value in more.items() if value]
+    return urlunsplit(parts._replace(query=urlencode(query)))

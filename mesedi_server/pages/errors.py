@@ -19,6 +19,7 @@ _TITLES = {
     405: "Not this way",
     409: "Somebody was faster",
     413: "Too large",
+    429: "Too many attempts",
     500: "Something broke",
     503: "Not just now",
 }

@@ -7,7 +7,7 @@ from mesedi_server.pages.access import Answer, Visit, at_least
 from mesedi_server.pages.layout import render
 from mesedi_server.schemas.executions import OPEN, TERMINAL
 from mesedi_server.schemas.lenient_json import storable
-from mesedi_server.store import executions, failure_groups, rollups
+from mesedi_server.store import answers, executions, failure_groups, rollups
 
 blueprint = Blueprint("executions", __name__, url_prefix="/p/<project_id>")
 
@@ -28,11 +28,11 @@ STATUSES = sorted(OPEN | TERMINAL)
 @at_least("viewer")
 def index(visit: Visit) -> Answer:
     """List the executions, newest start first."""
-    paging = filters.paging(ROWS)
-    wanted = filters.executions()
+    paging, wanted = filters.paging(ROWS), filters.executions()
     return render(
         "executions.html",
-        page=executions.list_page(visit.connection, visit.project.pk, wanted, paging),
+        page=executions.search_page(visit.connection, visit.project.pk, wanted, paging),
+        searched=executions.SEARCHED,
         filters=filters.given(*FILTERS),
         statuses=STATUSES,
         same_page=filters.same_page,
@@ -43,7 +43,7 @@ def index(visit: Visit) -> Answer:
 @blueprint.get("/execution")
 @at_least("viewer")
 def show(visit: Visit, execution_id: str | None = None) -> Answer:
-    """Show an execution: what is known of it, its groups, its scores, its events."""
+    """Show an execution: what is known of it, its groups, what it answered, its scores, its events."""
     if execution_id is None:
         execution_id = storable(request.args.get("id", ""))
     execution = executions.get(visit.connection, visit.project.pk, execution_id)
@@ -60,6 +60,7 @@ def show(visit: Visit, execution_id: str | None = None) -> Answer:
         "execution.html",
         execution=execution,
         groups=failure_groups.of_execution(visit.connection, execution.pk),
+        answers=answers.of_executions(visit.connection, [execution.pk])[execution.pk],
         pairs=pairs[:PAIRS],
         pairs_left_out=len(pairs[PAIRS:]),
         events=events[:EVENTS],

@@ -1,23 +1,54 @@
 """Query strings of lists: filters and pages."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from flask import request, url_for
 
 from mesedi_server.errors import RefusedError
+from mesedi_server.pages import times
 from mesedi_server.schemas.events import MAX_NAME_BYTES
 from mesedi_server.schemas.lenient_json import storable
 from mesedi_server.store.executions import ExecutionFilter
 from mesedi_server.store.failure_groups import NEEDS_SOMEBODY, STATES, GroupFilter, State
 from mesedi_server.store.paging import Paging
+from mesedi_server.store.trends import Span
 
 ALL = "all"
 """The state filter of a list that has every group."""
+SPANS = (7, 30, 90)
+"""Days that a list or a chart can look back."""
+USUAL_SPAN = 30
+"""Days that it looks back unless the address says otherwise."""
 MAX_DIGITS = 9
 """Digits of a number that a form or an address may have: it fits every column."""
 
 # Only what is named here gets into a link: an address may carry names that mean something to `url_for`.
-_KEPT = ("q", "class", "state", "status", "evaluator", "metric", "release", "environment", "id")
+_KEPT = (
+    "q",
+    "class",
+    "state",
+    "status",
+    "evaluator",
+    "metric",
+    "release",
+    "environment",
+    "days",
+    "id",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How far a list looks back, and the days that its charts show."""
+
+    is_unbounded: bool
+    days: Span
+
+    @property
+    def name(self) -> str:
+        """What the address calls it."""
+        return ALL if self.is_unbounded else str(len(self.days))
 
 
 def text(name: str) -> str | None:
@@ -37,6 +68,21 @@ def offset() -> int:
     """Read how many rows of a list come before the page; what is no number counts as 0."""
     wanted = whole_number(request.args.get("offset", ""))
     return wanted if isinstance(wanted, int) else 0
+
+
+def look_back() -> Look:
+    """Read how many days are wanted; for all of them, charts show the longest span.
+
+    Raises:
+        RefusedError: not one of the spans.
+    """
+    wanted = text("days") or str(USUAL_SPAN)
+    if wanted == ALL:
+        return Look(is_unbounded=True, days=times.last_days(SPANS[-1]))
+    number = whole_number(wanted)
+    if number not in SPANS:
+        raise RefusedError(f"days: one of {', '.join(map(str, SPANS))}, {ALL}")
+    return Look(is_unbounded=False, days=times.last_days(int(number)))
 
 
 def groups() -> GroupFilter:

@@ -4,12 +4,23 @@ from typing import Any
 
 from flask import Flask, Response, g, render_template, request
 
-from mesedi_server.pages import addresses, assets, wording
+from mesedi_server.pages import addresses, assets, times, wording
 from mesedi_server.pages.access import CSRF_FIELD
 
 NOTICES = {
     "marked": "Done. It is in the group's history.",
     "saved": "Saved. The next examinations judge by these values; what was judged before stays.",
+    "settings_saved": "Saved. Pages and new links go by these settings from now on.",
+    "as_before": "Nothing was changed: these settings are in force already.",
+    "key_revoked": "Revoked. Within seconds no server accepts the key any more.",
+    "member_added": "Added. The project is in the person's list from now on.",
+    "role_changed": "Done. The role counts from the next page on.",
+    "member_removed": "Removed. To this person the project does not exist any more.",
+    "password_set": "Your password is set. Your other browsers are signed out.",
+    "signed_out_elsewhere": "Done. Only this browser is still signed in.",
+    "commented": "Your comment is in the group's history.",
+    "undone": "Taken back.",
+    "undone_in_part": "Taken back where nothing else had happened to the group since.",
     "unchanged": "Nothing was changed: these values are in force already.",
 }
 """What a page can say after a form was sent, by the address's `said`."""
@@ -32,4 +43,6 @@ def render(template: str, status: int = 200, /, **content: Any) -> Response:
 def register(app: Flask) -> None:
     """Teach an application's templates our words."""
     app.jinja_env.filters.update(wording.FILTERS)
+    app.jinja_env.filters.update(local=times.local, zone=times.zone_of)
     app.jinja_env.globals["execution_address"] = addresses.execution
+    app.jinja_env.globals["trace_address"] = addresses.trace

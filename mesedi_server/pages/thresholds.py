@@ -39,9 +39,11 @@ def index(visit: Visit) -> Answer:
 @blueprint.get("/<detector>")
 @at_least("viewer")
 def show(visit: Visit, detector: str) -> Answer:
-    """Show a detector's form and its history."""
+    """Show a detector's form and its history; `pair` and `floor` of the address are filled in, for a preview."""
     found, values = _found(visit, detector)
-    return _page(visit, found, values, fields.filled(found, values.values))
+    suggested = tuning.suggested(found, values.values, request.args)
+    shown = fields.filled(found, values.values if suggested is None else suggested)
+    return _page(visit, found, values, shown, is_suggestion=suggested is not None)
 
 
 @blueprint.post("/<detector>/preview")
@@ -105,6 +107,7 @@ def _page(
     shown: list[Field],
     *,
     fault: RefusedError | None = None,
+    is_suggestion: bool = False,
     **preview: Any,
 ) -> Answer:
     project_pk = visit.project.pk
@@ -119,6 +122,7 @@ def _page(
         history=history,
         newest={key: change.version for key, change in reversed(history)},
         fault=fault,
+        is_suggestion=is_suggestion,
         entered=request.form,
         has_preview=detector.name == grounding_failure.NAME,
         spans=SPANS,

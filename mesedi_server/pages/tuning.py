@@ -2,11 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 from typing import Any
+from urllib.parse import unquote
 
-from detectors import Detector, Knob
+from detectors import Detector, Knob, grounding_failure
+from detectors.knobs import PairMapKnob
 from mesedi_server.errors import ConflictError, NotFoundError
 from mesedi_server.pages.access import Visit
 from mesedi_server.pages.fields import Field
+from mesedi_server.schemas.lenient_json import storable
 from mesedi_server.schemas.thresholds import checked
 from mesedi_server.store import thresholds
 from mesedi_server.store.thresholds import Values
@@ -19,6 +22,21 @@ def wanted(fields: Iterable[Field]) -> dict[str, Any]:
         RefusedError: a field has a value that its knob does not take.
     """
     return {field.knob.name: field.value() for field in fields}
+
+
+def suggested(
+    detector: Detector, values: Mapping[str, Any], asked: Mapping[str, str]
+) -> dict[str, Any] | None:
+    """Overlay settings with the floor of a pair that an address asks for; None: it asks for none that can be."""
+    knob = detector.knobs.get(grounding_failure.PER_EVALUATOR_FLOORS.name)
+    pair, floor = unquote(asked.get("pair", "")), asked.get("floor", "")
+    try:
+        if not isinstance(knob, PairMapKnob) or not pair:
+            return None
+        floors = {**knob.good_entries(values), storable(pair): float(floor)}
+        return {**values, knob.name: knob.check(floors)}
+    except ValueError:
+        return None
 
 
 def changes(detector: Detector, values: Values, wanted: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,8 @@ _HISTORY = {
     "ignored": "Ignored",
     "regressed": "Regressed: failed again after it was resolved",
     "ignore_ended": "Ignore ran out, open again",
+    "undone": "Last change of the state taken back",
+    "commented": "Comment",
     "over_strict": "Evaluator marked as over-strict",
     "over_strict_taken_back": "Over-strict mark taken back",
 }
@@ -31,6 +33,9 @@ MAX_GIST = 100
 # From here on a number with two decimals says nothing.
 _LARGE = 1e6
 _SMALL = 0.01
+_NEARLY_ALL = 99
+
+_SAID_ELSEWHERE = {"rule", "reasons", "messages", "mean_exact"}
 
 
 def why(evidence: Mapping[str, Any], metric: str = "") -> str:
@@ -71,9 +76,23 @@ def setting(value: Any) -> str:
     return ", ".join(value) if isinstance(value, list) else str(value)
 
 
-def utc(at: datetime) -> str:
-    """Write a time to the minute."""
-    return at.astimezone(UTC).strftime("%Y-%m-%d %H:%M")
+def share(part: int, whole: int) -> str:
+    """Write a part of a whole in percent; a small one that is there does not become none, nor a large one all."""
+    if not whole:
+        return NOTHING
+    percent = 100 * part / whole
+    if 0 < percent < 1:
+        return "<1 %"
+    return f"{percent:.0f} %" if percent <= _NEARLY_ALL or part >= whole else ">99 %"
+
+
+def evidence(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Name what a finding was made of, for a table: all but what its sentence and its quotes say already."""
+    return [
+        (name.replace("_", " "), _fact(value))
+        for name, value in facts.items()
+        if name not in _SAID_ELSEWHERE and value is not None
+    ]
 
 
 def iso(at: datetime) -> str:
@@ -165,6 +184,16 @@ _SENTENCES: dict[str, Callable[[Mapping[str, Any], str], str]] = {
 }
 
 
+def _fact(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return number(value)
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
 def _times(amount: int) -> str:
     return {1: "once", 2: "twice"}.get(amount, f"{amount:,} times")
 
@@ -192,6 +221,7 @@ def _told_apart(mean: float | None, floor: float | None) -> tuple[str, str]:
 FILTERS: dict[str, Callable[..., Any]] = {
     "count": count,
     "duration": duration,
+    "evidence": evidence,
     "gist": gist,
     "happened": happened,
     "iso": iso,
@@ -199,7 +229,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "number": number,
     "reasons": reasons,
     "setting": setting,
-    "utc": utc,
+    "share": share,
     "why": why,
 }
 """What templates may use of this module."""

@@ -57,9 +57,9 @@ def read(schema: Schema, body: bytes) -> dict[str, Any]:
     return values
 
 
-def clean(reason: str | None) -> str | None:
-    """Trim a reason, take control characters out, cut it at MAX_REASON_BYTES."""
+def clean(reason: str | None, max_bytes: int = MAX_REASON_BYTES) -> str | None:
+    """Trim a reason, take control characters out, cut it at `max_bytes`; None: nothing is left."""
     if reason is None:
         return None
     text = _CONTROL.sub("", reason.strip())
-    return text.encode()[:MAX_REASON_BYTES].decode(errors="ignore") or None
+    return text.encode()[:max_bytes].decode(errors="ignore") or None

@@ -18,13 +18,14 @@ from sqlalchemy import (
     not_,
     or_,
     select,
+    tuple_,
     update,
 )
 
 from mesedi_server.errors import ConflictError, NotFoundError
 from mesedi_server.store.database import Connection
 from mesedi_server.store.json_text import json_text
-from mesedi_server.store.paging import Page, Paging
+from mesedi_server.store.paging import Page, Paging, cursor_after
 from mesedi_server.store.tables import events, executions, score_rollups
 
 _x = executions.c
@@ -338,6 +339,9 @@ class ExecutionFilter:
     environment: str | None = None
 
 
+SEARCHED = 10_000
+"""Executions that a search looks through for one page."""
+
 # A client that does not say when its execution ended has ended it with the request that closed it.
 _ENDED_AT = func.coalesce(_x.ended_at, _x.closed_at).label("ended_at")
 _SHOWN = [_ENDED_AT if name == "ended_at" else _x[name] for name in Execution.__struct_fields__]
@@ -347,14 +351,29 @@ def list_page(
     connection: Connection, project_pk: int, wanted: ExecutionFilter, paging: Paging
 ) -> Page[Execution]:
     """List executions, newest start first."""
-    statement = (
-        select(*_SHOWN)
-        .where(_x.project_pk == project_pk, *_conditions(wanted))
-        .where(*paging.after(_x.started_at, _x.pk))
-        .order_by(_x.started_at.desc(), _x.pk.desc())
-        .limit(paging.limit + 1)
-    )
+    statement = _listed(project_pk, wanted, paging)
     return paging.page(_shown(connection, statement), lambda x: (x.started_at, x.pk))
+
+
+def search_page(
+    connection: Connection, project_pk: int, wanted: ExecutionFilter, paging: Paging
+) -> Page[Execution]:
+    """List executions as `list_page`, but look through SEARCHED of them at most.
+
+    A page may be short then, or empty, and still have a next one, which looks further back.
+    """
+    position = _x.started_at, _x.pk
+    newest_first = select(*position).where(_x.project_pk == project_pk, *paging.after(*position))
+    end = connection.execute(
+        newest_first.order_by(_x.started_at.desc(), _x.pk.desc()).offset(SEARCHED - 1).limit(1)
+    ).one_or_none()
+    statement = _listed(project_pk, wanted, paging)
+    if end is not None:
+        statement = statement.where(tuple_(*position) >= tuple_(*end))
+    page = paging.page(_shown(connection, statement), lambda x: (x.started_at, x.pk))
+    if page.next_cursor is None and end is not None:
+        return Page(page.items, cursor_after(*end))
+    return page
 
 
 def get(connection: Connection, project_pk: int, execution_id: str) -> Execution:
@@ -434,6 +453,16 @@ def has_any(connection: Connection, project_pk: int) -> bool:
     """Tell whether a project has sent anything yet."""
     statement = select(exists().where(_x.project_pk == project_pk))
     return bool(connection.execute(statement).scalar_one())
+
+
+def _listed(project_pk: int, wanted: ExecutionFilter, paging: Paging) -> Select[Any]:
+    return (
+        select(*_SHOWN)
+        .where(_x.project_pk == project_pk, *_conditions(wanted))
+        .where(*paging.after(_x.started_at, _x.pk))
+        .order_by(_x.started_at.desc(), _x.pk.desc())
+        .limit(paging.limit + 1)
+    )
 
 
 def _shown(connection: Connection, statement: Select[Any]) -> list[Execution]:

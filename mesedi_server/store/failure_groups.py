@@ -12,7 +12,6 @@ from msgspec import Struct
 from sqlalchemy import (
     ColumnElement,
     Select,
-    and_,
     exists,
     func,
     insert,
@@ -23,15 +22,18 @@ from sqlalchemy import (
 )
 
 from mesedi_server.errors import NotFoundError
+from mesedi_server.store import audit_log
 from mesedi_server.store.database import Connection
 from mesedi_server.store.paging import Page, Paging
 from mesedi_server.store.tables import (
     executions,
     failure_groups,
+    group_days,
     group_history,
     occurrences,
     score_rollups,
 )
+from mesedi_server.store.trends import MAX_NAME_CHARS
 
 State = Literal["open", "acknowledged", "resolved", "ignored"]
 STATES: tuple[State, ...] = ("open", "acknowledged", "resolved", "ignored")
@@ -153,8 +155,8 @@ def list_page(
 ) -> Page[FailureGroup]:
     """List groups, last seen first."""
     statement = (
-        _select()
-        .where(_g.project_pk == project_pk, *_conditions(wanted))
+        selected()
+        .where(_g.project_pk == project_pk, *conditions(wanted))
         .where(*paging.after(_g.last_seen_at, _g.pk))
         .order_by(_g.last_seen_at.desc(), _g.pk.desc())
         .limit(paging.limit + 1)
@@ -168,11 +170,17 @@ def get(connection: Connection, project_pk: int, group_id: str) -> FailureGroup:
     Raises:
         NotFoundError: unknown in this project.
     """
-    statement = _select().where(_g.project_pk == project_pk, _g.group_id == group_id)
+    statement = selected().where(_g.project_pk == project_pk, _g.group_id == group_id)
     found = _shown(connection, statement)
     if not found:
         raise NotFoundError("failure group")
     return found[0]
+
+
+def some(connection: Connection, project_pk: int, group_ids: Collection[str]) -> list[FailureGroup]:
+    """Read some groups, by signature; those that are unknown in this project are left out."""
+    chosen = selected().where(_g.project_pk == project_pk, _g.group_id.in_(group_ids))
+    return _shown(connection, chosen.order_by(_g.signature, _g.pk))
 
 
 def known(connection: Connection, project_pk: int, group_ids: Collection[str]) -> set[str]:
@@ -260,7 +268,7 @@ def change_state(
         )
     )
     kind = "reopened" if change.state == "open" else change.state
-    _note(connection, group.pk, kind, change.actor, change.reason)
+    note(connection, [group.pk], kind, change.actor, change.reason)
     return get(connection, project_pk, group_id)
 
 
@@ -292,6 +300,18 @@ def take_back_over_strict(
     return _set_over_strict(connection, project_pk, group_id, "over_strict_taken_back", values)
 
 
+def comment(
+    connection: Connection, project_pk: int, group_id: str, *, actor: str, text: str
+) -> None:
+    """Keep what somebody says of a group, in its history.
+
+    Raises:
+        NotFoundError: unknown in this project.
+    """
+    group = get(connection, project_pk, group_id)
+    note(connection, [group.pk], "commented", actor, text)
+
+
 def end_expired_ignores(connection: Connection) -> int:
     """Open the groups whose ignore has run out; return how many."""
     # A group that somebody is at is left for the next time: no waiting, so no waiting in a circle.
@@ -307,8 +327,8 @@ def end_expired_ignores(connection: Connection) -> int:
         .returning(_g.pk)
     )
     pks = list(connection.execute(opened).scalars())
-    for pk in pks:
-        _note(connection, pk, "ignore_ended", None, None)
+    if pks:
+        note(connection, pks, "ignore_ended", None, None)
     return len(pks)
 
 
@@ -319,7 +339,7 @@ def _set_over_strict(
     group = get(connection, project_pk, group_id)
     if (group.over_strict_at is None) != (values["over_strict_at"] is None):
         connection.execute(update(failure_groups).where(_g.pk == group.pk).values(values))
-        _note(connection, group.pk, kind, values["over_strict_by"], values["over_strict_note"])
+        note(connection, [group.pk], kind, values["over_strict_by"], values["over_strict_note"])
     return get(connection, project_pk, group_id)
 
 
@@ -329,15 +349,24 @@ def _lock(connection: Connection, project_pk: int, group_id: str) -> None:
     )
 
 
-def _note(
-    connection: Connection, group_pk: int, kind: str, actor: str | None, note: str | None
+def note(
+    connection: Connection,
+    group_pks: Collection[int],
+    kind: str,
+    actor: str | None,
+    text: str | None,
 ) -> None:
-    connection.execute(
-        insert(group_history).values(group_pk=group_pk, kind=kind, actor=actor, note=note)
-    )
+    """Add a line to the history of some groups, and to the audit log if a person or key did it."""
+    lines = [
+        {"group_pk": pk, "kind": kind, "actor": actor, "note": text} for pk in sorted(group_pks)
+    ]
+    connection.execute(insert(group_history).values(lines))
+    if actor is not None:
+        audit_log.note_groups(connection, group_pks, actor, kind, text)
 
 
-def _select() -> Select[Any]:
+def selected() -> Select[Any]:
+    """Select what makes a `FailureGroup` of each row of `failure_groups`."""
     sample = lateral(
         select(executions.c.execution_id)
         .join_from(occurrences, executions)
@@ -376,7 +405,8 @@ def _shown(connection: Connection, statement: Select[Any]) -> list[FailureGroup]
     return [FailureGroup(**row) for row in connection.execute(statement).mappings()]
 
 
-def _conditions(wanted: GroupFilter) -> list[ColumnElement[bool]]:
+def conditions(wanted: GroupFilter) -> list[ColumnElement[bool]]:
+    """Say which rows of `failure_groups` a filter lets through."""
     conditions: list[ColumnElement[bool]] = [_g.state.in_(wanted.states)]
     for column, value in (
         (_g.failure_class, wanted.failure_class),
@@ -397,13 +427,11 @@ def _conditions(wanted: GroupFilter) -> list[ColumnElement[bool]]:
 
 
 def _member_conditions(wanted: GroupFilter) -> list[ColumnElement[bool]]:
-    member = exists().where(_o.group_pk == _g.pk)
+    # A group has a row of counts a day, release and environment: far fewer than members.
+    d = group_days.c
     asked = [
-        column == value
-        for column, value in (
-            (_o.release, wanted.release),
-            (_o.environment, wanted.environment),
-        )
+        column == value[:MAX_NAME_CHARS]
+        for column, value in ((d.release, wanted.release), (d.environment, wanted.environment))
         if value is not None
     ]
-    return [member.where(and_(*asked))] if asked else []
+    return [exists().where(d.group_pk == _g.pk, d.occurrences > 0, *asked)] if asked else []

@@ -6,6 +6,7 @@ from sqlalchemy import select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from mesedi_server.errors import NotFoundError
+from mesedi_server.store import audit_log
 from mesedi_server.store.database import Connection
 from mesedi_server.store.tables import executions, halts
 
@@ -33,11 +34,22 @@ def request(
     ).scalar_one_or_none()
     if pk is None:
         raise NotFoundError("execution")
-    connection.execute(
+    asked = connection.execute(
         insert(halts)
         .values(execution_pk=pk, reason=reason, requested_by=requested_by)
         .on_conflict_do_nothing()
-    )
+        .returning(halts.c.execution_pk)
+    ).scalar_one_or_none()
+    if asked is not None:
+        details = {"reason": reason}
+        audit_log.note(
+            connection,
+            project_pk,
+            requested_by,
+            "execution.halted",
+            subject=execution_id,
+            details=details,
+        )
     return int(pk)
 
 

@@ -55,6 +55,11 @@ class Paging:
         return Page(items, _encode(Position(*position(items[-1]))) if has_more else None)
 
 
+def cursor_after(at: datetime, pk: int) -> str:
+    """Return the cursor of the page that begins after a row."""
+    return _encode(Position(at, pk))
+
+
 def _encode(position: Position) -> str:
     return base64.urlsafe_b64encode(msgspec.json.encode(position)).decode().rstrip("=")
 

@@ -1,4 +1,7 @@
-"""People who look at the pages: one-time sign-in links, sessions, and the projects they may see."""
+"""People who look at the pages: passwords, one-time sign-in links, sessions, and the projects they may see.
+
+Passwords come here as hashes alone; `passwords` makes and checks them.
+"""
 
 import secrets
 from dataclasses import dataclass
@@ -7,18 +10,18 @@ from hashlib import sha256
 
 from sqlalchemy import delete, func, insert, literal, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy.exc import IntegrityError
 
+from mesedi_server.errors import ConflictError, NotFoundError
+from mesedi_server.permission import ROLES
 from mesedi_server.store.database import Connection
-from mesedi_server.store.projects import Project
+from mesedi_server.store.projects import PROJECT_COLUMNS, Project
 from mesedi_server.store.tables import memberships, projects, sessions, sign_in_links, users
 
 LINK_LIFETIME = timedelta(hours=24)
 """How long an unused sign-in link works."""
 SESSION_LIFETIME = timedelta(days=14)
 """How long a browser stays signed in."""
-
-ROLES = ("viewer", "member", "admin")
-"""What a person may be in a project, the least first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,61 @@ class Session:
     user_pk: int
     user_name: str
     csrf_token: str
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A person, and what their password must match."""
+
+    user_pk: int
+    name: str
+    password_hash: str | None
+    """None: the person has no password, and signs in by links alone."""
+
+
+def account(connection: Connection, name: str) -> Account:
+    """Find a person.
+
+    Raises:
+        NotFoundError: nobody is called so.
+    """
+    u = users.c
+    row = connection.execute(
+        select(u.pk, u.name, u.password_hash).where(u.name == name)
+    ).one_or_none()
+    if row is None:
+        raise NotFoundError(f"person {name!r}")
+    return Account(*row)
+
+
+def create(connection: Connection, name: str) -> int:
+    """Make a person, who is in no project yet; return the person's key.
+
+    Raises:
+        ConflictError: the name is taken.
+    """
+    try:
+        with connection.begin_nested():
+            statement = insert(users).values(name=name).returning(users.c.pk)
+            return int(connection.execute(statement).scalar_one())
+    except IntegrityError as error:
+        raise ConflictError(f"there is a person {name!r} already") from error
+
+
+def remove(connection: Connection, user_pk: int) -> None:
+    """Delete a person, and with them their memberships, links and sessions; what they did stays in the histories."""
+    connection.execute(delete(users).where(users.c.pk == user_pk))
+
+
+def set_password(
+    connection: Connection, user_pk: int, password_hash: str, *, kept_session: str | None = None
+) -> None:
+    """Change a person's password; their sessions end, except one, and links not yet used are void."""
+    connection.execute(
+        update(users).where(users.c.pk == user_pk).values(password_hash=password_hash)
+    )
+    connection.execute(delete(sign_in_links).where(sign_in_links.c.user_pk == user_pk))
+    end_sessions(connection, user_pk, kept=kept_session)
 
 
 def ensure_operator(connection: Connection, name: str) -> int:
@@ -80,8 +138,11 @@ def use_sign_in_link(connection: Connection, token: str) -> str | None:
         .values(used_at=func.now())
         .returning(links.user_pk)
     ).scalar_one_or_none()
-    if user_pk is None:
-        return None
+    return None if user_pk is None else begin_session(connection, user_pk)
+
+
+def begin_session(connection: Connection, user_pk: int) -> str:
+    """Sign a browser in and return its secret."""
     secret = secrets.token_urlsafe(32)
     connection.execute(
         insert(sessions).values(
@@ -110,16 +171,40 @@ def end_session(connection: Connection, secret: str) -> None:
     connection.execute(delete(sessions).where(sessions.c.token_hash == _digest(secret)))
 
 
+def end_sessions(connection: Connection, user_pk: int, *, kept: str | None = None) -> int:
+    """Sign a person out of all browsers, but for the one with the secret `kept`; return of how many."""
+    statement = delete(sessions).where(sessions.c.user_pk == user_pk)
+    if kept is not None:
+        statement = statement.where(sessions.c.token_hash != _digest(kept))
+    return connection.execute(statement).rowcount
+
+
+def count_sessions(connection: Connection, user_pk: int) -> int:
+    """Count the browsers that a person is signed in with."""
+    statement = select(func.count()).where(
+        sessions.c.user_pk == user_pk, sessions.c.expires_at > func.now()
+    )
+    return int(connection.execute(statement).scalar_one())
+
+
+def delete_expired(connection: Connection) -> int:
+    """Delete the sessions and links that are good no more; return how many."""
+    outdated = [
+        connection.execute(delete(table).where(table.c.expires_at <= func.now())).rowcount
+        for table in (sessions, sign_in_links)
+    ]
+    return sum(outdated)
+
+
 def memberships_of(connection: Connection, user_pk: int) -> list[Membership]:
     """List the projects that a person may see, oldest first."""
-    p = projects.c
     rows = connection.execute(
-        select(p.pk, p.project_id, p.name, memberships.c.role)
+        select(memberships.c.role, *PROJECT_COLUMNS)
         .join_from(memberships, projects)
         .where(memberships.c.user_pk == user_pk)
-        .order_by(p.pk)
+        .order_by(projects.c.pk)
     )
-    return [Membership(Project(pk, project_id, name), role) for pk, project_id, name, role in rows]
+    return [Membership(Project(*project), role) for role, *project in rows]
 
 
 def _digest(secret: str) -> bytes:

@@ -9,6 +9,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    Date,
     DateTime,
     Double,
     ForeignKey,
@@ -64,6 +65,12 @@ projects = Table(
     _needed("project_id", Text()),
     _needed("name", Text()),
     _time("created_at", required=True, now=True),
+    # A name of the IANA time zone database.
+    _needed("time_zone", Text(), "'UTC'"),
+    # Address of an execution's trace elsewhere, with {execution_id} in it.
+    Column("trace_url_template", Text),
+    # NULL: executions are kept for ever.
+    Column("retention_days", Integer),
     UniqueConstraint("project_id"),
     UniqueConstraint("name"),
 )
@@ -82,6 +89,7 @@ api_keys = Table(
     _time("expires_at"),
     _time("last_used_at"),
     _time("revoked_at"),
+    Column("created_by", Text),
     UniqueConstraint("key_id"),
     UniqueConstraint("key_hash"),
 )
@@ -92,6 +100,8 @@ users = Table(
     Column("pk", Integer, Identity(always=True), primary_key=True),
     _needed("name", Text()),
     _time("created_at", required=True, now=True),
+    # In argon2's own notation, with its parameters; NULL: signs in by links alone.
+    Column("password_hash", Text),
     UniqueConstraint("name"),
 )
 
@@ -121,6 +131,21 @@ sessions = Table(
     _needed("csrf_token", Text()),
     _time("created_at", required=True, now=True),
     _time("expires_at", required=True),
+    Index("ix_sessions_user_pk", "user_pk"),
+    Index("ix_sessions_expires_at", "expires_at"),
+)
+
+# Passwords that were tried and not found right (yet); rows are short-lived.
+sign_in_attempts = Table(
+    "sign_in_attempts",
+    metadata,
+    Column("pk", BigInteger, Identity(always=True), primary_key=True),
+    _needed("name_hash", LargeBinary()),
+    _needed("address", Text()),
+    _time("at", required=True, now=True),
+    Index("ix_sign_in_attempts_name_hash", "name_hash", "at"),
+    Index("ix_sign_in_attempts_address", "address", "at"),
+    Index("ix_sign_in_attempts_at", "at"),
 )
 
 executions = Table(
@@ -200,6 +225,7 @@ events = Table(
     Column("scale_max", Double),
     PrimaryKeyConstraint("project_pk", "event_id"),
     Index("ix_events_execution_pk", "execution_pk"),
+    Index("ix_events_answers", "execution_pk", postgresql_where=text("event_type = 'answer'")),
     Index(
         "ix_events_human_interventions",
         "project_pk",
@@ -311,6 +337,82 @@ group_history = Table(
     ),
 )
 
+# How many occurrences a group has had by day of the project's zone; '' where no release or environment is known.
+# Triggers keep it, so that it equals a recount whoever writes: see migration 0003.
+group_days = Table(
+    "group_days",
+    metadata,
+    Column("group_pk", BigInteger, nullable=False),
+    Column("day", Date, nullable=False),
+    _needed("release", Text()),
+    _needed("environment", Text()),
+    _project(),
+    _needed("occurrences", Integer()),
+    PrimaryKeyConstraint("group_pk", "day", "release", "environment"),
+    # A list reads thousands of these rows for its order: from the index alone.
+    Index(
+        "ix_group_days_recent",
+        "project_pk",
+        "day",
+        postgresql_include=["group_pk", "occurrences", "release", "environment"],
+    ),
+)
+
+# The same by week, which begins on a Monday; and a total of each week over its releases and environments.
+group_weeks = Table(
+    "group_weeks",
+    metadata,
+    Column("group_pk", BigInteger, nullable=False),
+    Column("week", Date, nullable=False),
+    Column("is_total", Boolean, nullable=False),
+    _needed("release", Text()),
+    _needed("environment", Text()),
+    _project(),
+    _needed("occurrences", Integer()),
+    PrimaryKeyConstraint("group_pk", "week", "is_total", "release", "environment"),
+    Index(
+        "ix_group_weeks_total",
+        "project_pk",
+        "week",
+        postgresql_include=["group_pk", "occurrences"],
+        postgresql_where=text("is_total"),
+    ),
+    Index(
+        "ix_group_weeks_recent",
+        "project_pk",
+        "week",
+        postgresql_include=["group_pk", "occurrences", "release", "environment"],
+        postgresql_where=text("NOT is_total"),
+    ),
+)
+
+# How many executions have carried a pair, by day in which they were received; kept as `group_days`.
+pair_days = Table(
+    "pair_days",
+    metadata,
+    _project(),
+    _needed("evaluator_id", Text()),
+    _needed("metric_type", Text()),
+    Column("day", Date, nullable=False),
+    _needed("interactions", Integer()),
+    PrimaryKeyConstraint("project_pk", "evaluator_id", "metric_type", "day"),
+)
+
+# What people have done to many groups at once, and what these were before: the way back.
+group_changes = Table(
+    "group_changes",
+    metadata,
+    Column("pk", BigInteger, Identity(always=True), primary_key=True),
+    _project(),
+    _needed("change_id", Text()),
+    _time("at", required=True, now=True),
+    _needed("actor", Text()),
+    _needed("state", Text()),
+    _needed("before", JSONB()),
+    _time("undone_at"),
+    UniqueConstraint("change_id"),
+)
+
 # Spikes that go on: a row from the look that found one until the look that finds it over.
 spike_episodes = Table(
     "spike_episodes",
@@ -336,6 +438,20 @@ thresholds = Table(
     Column("reason", Text),
     PrimaryKeyConstraint("project_pk", "detector", "version"),
     Index("ix_thresholds_key", "project_pk", "detector", "threshold_key", text("version DESC")),
+)
+
+# What people and admin keys have done to a project; never changed, never deleted while the project lives.
+audit_log = Table(
+    "audit_log",
+    metadata,
+    Column("pk", BigInteger, Identity(always=True), primary_key=True),
+    _project(),
+    _time("at", required=True, now=True),
+    _needed("actor", Text()),
+    _needed("action", Text()),
+    _needed("subject", Text()),
+    _needed("details", JSONB(), "'{}'"),
+    Index("ix_audit_log_recent", "project_pk", text("at DESC"), text("pk DESC")),
 )
 
 halts = Table(

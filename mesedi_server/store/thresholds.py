@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct
 from sqlalchemy import func, insert, select
 
+from mesedi_server.store import audit_log
 from mesedi_server.store.database import Connection
 from mesedi_server.store.json_text import json_text
 from mesedi_server.store.tables import projects, thresholds
@@ -93,6 +94,11 @@ def change(
             changed_by=changed_by,
             reason=reason,
         )
+    )
+    action = "threshold.reset" if value is None else "threshold.changed"
+    details = {"value": value, "version": version, "reason": reason}
+    audit_log.note(
+        connection, project_pk, changed_by, action, subject=f"{detector}.{key}", details=details
     )
     return version
 

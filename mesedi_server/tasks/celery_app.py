@@ -11,10 +11,17 @@ IGNORES_S = 30.0
 SPIKES_S = 30.0
 """How often projects are looked at whose window slides on without new events."""
 
+DELETE_S = 60.0
+"""How often executions are looked for that their project does not keep any longer."""
+OUTDATED_S = 600.0
+"""How often sessions, sign-in links and attempts that are over are deleted."""
+
 QUEUE = "mesedi"
 EXAMINE_DUE = "mesedi.examine_due"
 END_IGNORES = "mesedi.end_ignores"
 LOOK_FOR_SPIKES = "mesedi.look_for_spikes"
+DELETE_OLD = "mesedi.delete_old_executions"
+DELETE_OUTDATED = "mesedi.delete_outdated"
 
 
 def create(settings: Settings) -> Celery:
@@ -45,6 +52,16 @@ def create(settings: Settings) -> Celery:
                 "task": LOOK_FOR_SPIKES,
                 "schedule": SPIKES_S,
                 "options": {"expires": SPIKES_S},
+            },
+            "delete-old-executions": {
+                "task": DELETE_OLD,
+                "schedule": DELETE_S,
+                "options": {"expires": DELETE_S},
+            },
+            "delete-outdated": {
+                "task": DELETE_OUTDATED,
+                "schedule": OUTDATED_S,
+                "options": {"expires": OUTDATED_S},
             },
         },
     )

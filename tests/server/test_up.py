@@ -36,7 +36,8 @@ class Up:
         )
         self.printed = ""
         self._lines: Queue[str | None] = Queue()
-        threading.Thread(target=self._read, daemon=True).start()
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
 
     def wait_for(self, text: str) -> None:
         give_up_at = time.monotonic() + PATIENCE_S
@@ -68,6 +69,14 @@ class Up:
         os.killpg(self.process.pid, signal.SIGINT)
         return self.process.wait(PATIENCE_S)
 
+    def end(self) -> None:
+        """Kill what still runs, and read what it said to the end."""
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait(PATIENCE_S)
+        self._reader.join(PATIENCE_S)
+        self.process.stdout.close()
+
     def _read(self) -> None:
         for line in self.process.stdout:
             self._lines.put(line)
@@ -81,10 +90,7 @@ def up(data: Path, port: int):
         running.wait_for("Ctrl-C stops it.")
         yield running
     finally:
-        if running.process.poll() is None:
-            running.process.kill()
-        running.process.wait(PATIENCE_S)
-        running.process.stdout.close()
+        running.end()
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ ARGUMENTS = {
     "group_id": "grp-0123456789abcdef",
     "detector": "grounding_failure",
     "key": "mean_floor",
+    "key_id": "key-0123456789abcdef",
 }
 # Two calls make what they do not find: the id is another one in each project.
 MAKES_ITS_OWN = {("PATCH", "/executions/<path:execution_id>")}

@@ -12,7 +12,7 @@ import pytest
 
 from mesedi_server import examination, spikes
 from mesedi_server.errors import UnavailableError
-from mesedi_server.store import executions, failure_groups, halts, thresholds
+from mesedi_server.store import executions, failure_groups, halts, projects, thresholds
 from mesedi_server.store import spikes as store_spikes
 from mesedi_server.store.database import Database
 from mesedi_server.store.failure_groups import StateChange
@@ -128,7 +128,12 @@ def test_no_member_is_lost_or_doubled_and_nobody_waits_in_a_circle(crowd):
     sent = traffic(dice)
     deadlocks = scalar(crowd, _DEADLOCKS)
 
-    others = [*[lambda: worker(crowd)] * WORKERS, lambda: person(crowd), lambda: beat(crowd)]
+    others = [
+        *[lambda: worker(crowd)] * WORKERS,
+        lambda: person(crowd),
+        lambda: mover(crowd),
+        lambda: beat(crowd),
+    ]
     with meanwhile(*others), ThreadPoolExecutor(CLIENTS) as clients:
         list(clients.map(lambda part: client(crowd, part), split(sent, CLIENTS)))
     crowd.examine(settle_s=0)
@@ -170,6 +175,13 @@ def person(pipeline):
                 group.group_id,
                 StateChange(state=state, actor="us", **how),
             )
+
+
+def mover(pipeline):
+    """Change the zone by which days are counted."""
+    zone = random.choice(["UTC", "Pacific/Kiritimati", "Pacific/Niue"])
+    with pipeline.connection() as connection:
+        projects.change(connection, pipeline.project.pk, {"time_zone": zone}, actor="us")
 
 
 def beat(pipeline):

@@ -19,10 +19,15 @@ READ = (
     "/execution?id=exec-1",
     "/thresholds",
     "/thresholds/grounding_failure",
+    "/settings",
+    "/settings/keys",
+    "/settings/members",
 )
 CHANGE = (
     ("/groups/{group}/state", {"action": "resolve"}),
     ("/groups/{group}/over-strict", {"action": "mark"}),
+    ("/groups/{group}/comments", {"comment": "we know it"}),
+    ("/groups/change", {"action": "resolve", "group": "{group}", "count": "1"}),
     ("/thresholds/grounding_failure", {"mean_floor": "0.1", "version": "1"}),
     ("/thresholds/grounding_failure/return", {"key": "mean_floor", "version": "0"}),
 )
@@ -51,7 +56,12 @@ def changeable(tenant, group: str) -> tuple:
     """What the forms of a project can change."""
     shown = tenant.read.get(f"/failure-groups/{group}").json
     thresholds = tenant.read.get("/me/detector-thresholds/grounding_failure").json
-    return shown["state"], shown["over_strict_at"], thresholds["version"]
+    history = tenant.read.get(f"/failure-groups/{group}/history").json["count"]
+    return shown["state"], shown["over_strict_at"], thresholds["version"], history
+
+
+def filled(form: dict[str, str], group: str) -> dict[str, str]:
+    return {name: value.format(group=group) for name, value in form.items()}
 
 
 def test_every_page_names_who_may_see_it(app):
@@ -81,7 +91,11 @@ def test_another_project_does_not_exist(app, database, viewer, project, group, o
 
     seen = [stranger.call("GET", project + path.format(group=group)) for path in READ]
     sent = [
-        stranger.call("POST", project + path.format(group=group), data=form | {"csrf_token": token})
+        stranger.call(
+            "POST",
+            project + path.format(group=group),
+            data=filled(form, group) | {"csrf_token": token},
+        )
         for path, form in (*CHANGE, PREVIEW)
     ]
 
@@ -102,7 +116,9 @@ def test_an_id_of_another_project_is_unknown_in_ones_own(app, database, other, g
     assert "Unknown" in page.text
 
 
-@pytest.mark.parametrize("path", ["/groups/{group}/state", "/groups/{group}/over-strict"])
+@pytest.mark.parametrize(
+    "path", ["/groups/{group}/state", "/groups/{group}/over-strict", "/groups/{group}/comments"]
+)
 def test_a_group_of_another_project_cannot_be_changed_from_ones_own(
     app, database, tenant, other, group, path
 ):
@@ -113,7 +129,7 @@ def test_a_group_of_another_project_cannot_be_changed_from_ones_own(
     response = stranger.call(
         "POST",
         own + path.format(group=group),
-        data={"action": "resolve", "csrf_token": token_of(stranger, own)},
+        data={"action": "resolve", "comment": "no", "csrf_token": token_of(stranger, own)},
     )
 
     assert response.status_code == 404
@@ -129,7 +145,7 @@ def test_a_member_may_change_with_the_token_of_the_session(
     response = member.call(
         "POST",
         project + path.format(group=group),
-        data=form | {"csrf_token": token_of(member, project)},
+        data=filled(form, group) | {"csrf_token": token_of(member, project)},
     )
 
     assert response.status_code == 303
@@ -143,7 +159,7 @@ def test_a_viewer_may_not_change(viewer, tenant, project, group, path, form):
     response = viewer.call(
         "POST",
         project + path.format(group=group),
-        data=form | {"csrf_token": token_of(viewer, project)},
+        data=filled(form, group) | {"csrf_token": token_of(viewer, project)},
     )
 
     assert response.status_code == 403
@@ -156,7 +172,7 @@ def test_a_viewer_is_offered_no_change(viewer, project, group, path):
     page = viewer.open(project + path.format(group=group))
 
     buttons = {text for form in page.forms for text in form.buttons}
-    assert buttons <= {"Sign out", "Filter", "Preview"}
+    assert buttons <= {"Sign out", "Filter", "Preview", "See what it would change"}
 
 
 @pytest.mark.parametrize("given", [None, "", "wrong", "ü", "another session's"])
@@ -166,6 +182,7 @@ def test_a_form_without_the_token_of_the_session_changes_nothing(
 ):
     token = token_of(staff.browser("member"), project) if given == "another session's" else given
     before = changeable(tenant, group)
+    form = filled(form, group)
     data = form if token is None else form | {"csrf_token": token}
     address = path if path == "/sign-out" else project + path.format(group=group)
 

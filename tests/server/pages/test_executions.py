@@ -123,7 +123,7 @@ def test_what_the_cap_cut_is_counted_and_named(viewer, tenant, database, project
     assert "3 more failures, not grouped" in page.text
     for number in (20, 21, 22):
         assert f"grounding_failure:judge-{number}:m" in page.text
-    assert page.text.count("floor 0.50") == 20
+    assert page.text.count("floor 0.50 (default)") == 20
 
 
 def test_an_execution_that_was_not_examined_says_so(viewer, tenant, project):

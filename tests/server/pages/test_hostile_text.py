@@ -71,6 +71,7 @@ OURS = {
         "strong",
     ),
     *("summary", "table", "tbody", "td", "th", "thead", "time", "title", "tr", "ul"),
+    *("article", "figure", "figcaption", "line", "path", "rect", "svg", "text", "textarea"),
 }
 
 

@@ -12,12 +12,19 @@ from tests.server.pages.browsing import Browser
 from tests.server.pages.failing import fail, groups_of, run
 
 PAGES = {
-    "/groups": 4,
-    "/groups/{group}": 5,
-    "/executions": 3,
-    "/executions/exec-0": 6,
+    "/groups": 7,
+    "/groups?state=all&days=all&q=a&class=crashes&evaluator=b&metric=c": 7,
+    "/groups?release=r1&environment=e&days=90": 7,
+    "/groups/{group}": 11,
+    "/groups/{group}?days=90": 11,
+    "/executions": 4,
+    "/executions?q=exec&release=r1": 4,
+    "/executions/exec-0": 7,
     "/thresholds": 3,
     "/thresholds/grounding_failure": 5,
+    "/settings": 2,
+    "/settings/keys": 3,
+    "/settings/members": 3,
 }
 """How many statements each page takes: two of them find who is asking."""
 

@@ -114,10 +114,9 @@ def test_a_time_span_is_in_the_unit_that_people_use(ms, text):
     assert wording.duration(ms) == text
 
 
-def test_times_are_utc():
+def test_the_exact_time_is_utc():
     at = datetime(2026, 12, 1, 1, 30, 0, 5000, timezone(timedelta(hours=14)))
 
-    assert wording.utc(at) == "2026-11-30 11:30"
     assert wording.iso(at) == "2026-11-30T11:30:00.005Z"
     assert wording.iso(datetime(1, 1, 1, tzinfo=UTC)) == "0001-01-01T00:00:00.000Z"
 
@@ -138,3 +137,41 @@ def test_every_failure_class_has_a_playbook_below_the_pages_heading(failure_clas
 
 def test_a_class_without_a_playbook_has_none():
     assert playbook("drift") is None
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "text"),
+    [
+        (0, 0, "\N{EN DASH}"),
+        (0, 7, "0 %"),
+        (1, 1000, "<1 %"),
+        (1, 100, "1 %"),
+        (1, 3, "33 %"),
+        (999, 1000, ">99 %"),
+        (1000, 1000, "100 %"),
+    ],
+)
+def test_a_share_rounds_neither_something_to_none_nor_much_to_all(part, whole, text):
+    assert wording.share(part, whole) == text
+
+
+def test_evidence_leaves_out_what_is_said_already():
+    facts = {
+        "rule": "mean_below_floor",
+        "mean": 0.3,
+        "mean_exact": "3/10",
+        "measured": 1200,
+        "higher_is_better": True,
+        "reasons": ["no"],
+        "floor_source": "default",
+        "absent": None,
+        "signatures": ["a", 1],
+    }
+
+    assert wording.evidence(facts) == [
+        ("mean", "0.30"),
+        ("measured", "1,200"),
+        ("higher is better", "yes"),
+        ("floor source", "default"),
+        ("signatures", "a, 1"),
+    ]

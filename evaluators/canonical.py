@@ -1,0 +1,52 @@
+"""One spelling for every JSON value, so that equal values have equal digests."""
+
+import json
+from collections.abc import Sequence
+from hashlib import sha256
+
+_ENCODER = json.JSONEncoder(
+    sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False
+)
+
+
+def canonical(value: object) -> str:
+    """Write a JSON value with sorted keys, without spaces, with non-ASCII characters as they are.
+
+    Raises ValueError for NaN and infinities, TypeError for what is not JSON, RecursionError for
+    what is nested too deeply.
+    """
+    return _ENCODER.encode(value)
+
+
+def text_digest(text: str) -> str:
+    """SHA-256 of the UTF-8 text, as 64 hexadecimal digits."""
+    return sha256(text.encode()).hexdigest()
+
+
+def digest(value: object) -> str:
+    """SHA-256 of the canonical JSON of a value."""
+    return text_digest(canonical(value))
+
+
+class ListDigest:
+    """The digest of a JSON list whose items come one after the other, never all at once."""
+
+    def __init__(self) -> None:
+        self._hash = sha256(b"[")
+        self._separator = b""
+
+    def add(self, item: str) -> None:
+        """Append an item that is canonical JSON already."""
+        self._hash.update(self._separator + item.encode())
+        self._separator = b","
+
+    def add_values(self, items: Sequence[object]) -> None:
+        """Append several JSON values at once, which is faster than one by one."""
+        if items:
+            self.add(canonical(items)[1:-1])
+
+    def hexdigest(self) -> str:
+        """Digest of the list up to here."""
+        closed = self._hash.copy()
+        closed.update(b"]")
+        return closed.hexdigest()

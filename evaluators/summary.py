@@ -1,0 +1,321 @@
+"""What an evaluation says: counts, coverage, decision and metrics, in all and by group.
+
+Sections 10 to 12. The objects of a report are rebuilt from what is stored once.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from evaluators import metrics
+from evaluators.dataset import text_of
+from evaluators.errors import RunError
+from evaluators.evaluation import read_evidence
+from evaluators.evidence import MissingEvidence
+from evaluators.store import answers, attempts, checks, evaluations, plan
+from evaluators.store.database import Connection, opened
+from evaluators.store.evaluations import Case, Evaluation
+
+Json = dict[str, Any]
+
+STATUSES = (
+    "met",
+    "violated",
+    "not_applicable",
+    "missing_capture",
+    "missing_evidence",
+    "invalid",
+    "budget_blocked",
+    "unknown_outcome",
+    "needs_review",
+    "pending",
+)
+GROUPINGS = ("criteria", "streams", "tags", "personas")
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One evaluation of a run, open for reading."""
+
+    connection: Connection
+    run: Json
+    evaluation: Evaluation
+
+    @property
+    def manifest(self) -> Json:
+        """The evaluation's manifest."""
+        return self.evaluation.manifest
+
+    def cases(self, *, texts: bool = True) -> Iterator[Case]:
+        """Yield every case in order."""
+        return evaluations.cases(self.connection, self.evaluation, texts=texts)
+
+
+def evaluation_summary(
+    directory: Path, evaluation_id: str | None = None, *, details: bool = False
+) -> Json:
+    """Return what an evaluation says, by default the latest.
+
+    With `details` also manifest, inputs, results and calls, all at once in memory; `stream_parts`
+    gives them one by one. Raises RunError, CorruptRunError.
+    """
+    with viewed(directory, evaluation_id) as view:
+        summary = summarize(view)
+        if details:
+            summary["manifest"] = view.manifest
+            summary.update({name: list(items) for name, items in stream_parts(view)})
+        return summary
+
+
+@contextmanager
+def viewed(
+    directory: Path, evaluation_id: str | None = None, *, verify: bool = True
+) -> Iterator[View]:
+    """Open an evaluation for reading.
+
+    First everything captured is checked against its digests, unless the caller has just done so.
+    """
+    with opened(directory) as connection:
+        run = checks.verify(connection) if verify else plan.manifest(connection)
+        yield View(connection, run, _chosen(connection, directory, evaluation_id))
+
+
+def _chosen(connection: Connection, directory: Path, evaluation_id: str | None) -> Evaluation:
+    found = None
+    if evaluations.exist(connection):
+        if evaluation_id is None:
+            found = evaluations.latest(connection)
+        else:
+            found = evaluations.of_id(connection, evaluation_id)
+    if found is None:
+        missing = "no evaluation" if evaluation_id is None else f"no evaluation {evaluation_id}"
+        raise RunError(f"{directory} has {missing}")
+    return found
+
+
+def summarize(view: View) -> Json:
+    """Add up an evaluation."""
+    manifest = view.manifest
+    groups = _Groups(manifest)
+    for case in view.cases(texts=False):
+        groups.add(case)
+    return {
+        "schema_version": 1,
+        "evaluation_id": view.evaluation.id,
+        "run_id": manifest["run_id"],
+        "spec": manifest["spec"],
+        "judge": manifest["judge"],
+        **groups.whole.to_json(),
+        "budget": _budget(view),
+        **groups.by_kind(),
+    }
+
+
+def is_draft(summary: Json) -> bool:
+    """Say whether the spec of a summary is a draft, which cannot pass."""
+    return bool(summary["spec"].get("qualification", "draft") == "draft")
+
+
+class _Group:
+    """Answers that are counted together, with the metrics of their own evaluators."""
+
+    def __init__(self, *, draft: bool) -> None:
+        self._draft = draft
+        self._counts: Counter[str] = Counter()
+        self._totals: dict[str, metrics.Totals] = {}
+
+    def measure(self, evaluator: str, descriptors: Iterable[metrics.Descriptor]) -> None:
+        """Show an evaluator's metrics, even where no answer adds to them."""
+        if evaluator not in self._totals:
+            self._totals[evaluator] = metrics.Totals(descriptors)
+
+    def add(self, evaluator: str, status: str, samples: Json) -> None:
+        self._counts[status] += 1
+        if samples:
+            self._totals[evaluator].add(samples)
+
+    def to_json(self) -> Json:
+        counts = {status: self._counts[status] for status in STATUSES if self._counts[status]}
+        planned = self._counts.total()
+        judged = self._counts["met"] + self._counts["violated"]
+        applicable = planned - self._counts["not_applicable"]
+        return {
+            "planned": planned,
+            "counts": counts,
+            "judged": judged,
+            "applicable": applicable,
+            "unavailable": applicable - judged,
+            "coverage": judged / applicable if applicable else None,
+            "met_rate": self._counts["met"] / judged if judged else None,
+            "decision": self._decision(judged, applicable - judged),
+            "metrics": {
+                name: entry
+                for totals in self._totals.values()
+                for name, entry in totals.entries().items()
+            },
+        }
+
+    def _decision(self, judged: int, unavailable: int) -> str:
+        if self._counts["violated"]:
+            return "fail"
+        passes = judged > 0 and unavailable == 0 and not self._draft
+        return "pass" if passes else "inconclusive"
+
+
+class _Groups:
+    """All groups of one evaluation."""
+
+    def __init__(self, manifest: Json) -> None:
+        spec = manifest["spec"]
+        self._evaluators = {c["id"]: c.get("evaluator", "rubric") for c in spec["criteria"]}
+        self._descriptors = _descriptors(manifest, self._evaluators.values())
+        self._draft = spec.get("qualification", "draft") == "draft"
+        self._groups: dict[tuple[str, str], _Group] = {}
+        self.whole = _Group(draft=self._draft)
+        for criterion, evaluator in self._evaluators.items():
+            self.whole.measure(evaluator, self._descriptors[evaluator])
+            self._group("criteria", criterion, evaluator)
+            for stream in spec.get("streams", ["primary"]):
+                self._group("streams", stream, evaluator)
+
+    def add(self, case: Case) -> None:
+        """Count a case in every group it belongs to."""
+        evaluator = self._evaluators[case.input.criterion_id]
+        status = "pending" if case.result is None else case.result["status"]
+        samples = {} if case.result is None else case.result.get("metrics", {})
+        self.whole.add(evaluator, status, samples)
+        for kind, name in _memberships(case):
+            self._group(kind, name, evaluator).add(evaluator, status, samples)
+
+    def by_kind(self) -> Json:
+        """Return the groups of each kind by their names."""
+        found: dict[str, Json] = {kind: {} for kind in GROUPINGS}
+        for (kind, name), group in self._groups.items():
+            found[kind][name] = group.to_json()
+        return found
+
+    def _group(self, kind: str, name: str, evaluator: str) -> _Group:
+        group = self._groups.get((kind, name))
+        if group is None:
+            group = self._groups[kind, name] = _Group(draft=self._draft)
+        group.measure(evaluator, self._descriptors[evaluator])
+        return group
+
+
+def _memberships(case: Case) -> Iterator[tuple[str, str]]:
+    yield "criteria", case.input.criterion_id
+    yield "streams", case.input.stream
+    for tag in case.tags:
+        yield "tags", tag
+    if case.persona_id is not None:
+        yield "personas", case.persona_id
+
+
+def _descriptors(manifest: Json, used: Iterable[str]) -> dict[str, tuple[metrics.Descriptor, ...]]:
+    """Return the metrics as they were frozen; older evaluations froze none."""
+    frozen = {
+        evaluator["id"]: tuple(metrics.Descriptor(**each) for each in evaluator["metrics"])
+        for evaluator in manifest.get("evaluators", [])
+    }
+    return {name: frozen.get(name) or metrics.of_evaluators([name]) for name in used}
+
+
+def _budget(view: View) -> Json:
+    limits = evaluations.budget(view.connection)
+    return {
+        "scope": "durable_evaluations",
+        "limits": None if limits is None else asdict(limits),
+        **asdict(evaluations.spending(view.connection)),
+        "target": {
+            "scope": "capture_run",
+            "max_calls": view.run["max_target_calls"],
+            "reserved_calls": attempts.attempt_count(view.connection),
+            "actual_cost_micros": None,
+        },
+    }
+
+
+# Details
+
+
+def stream_parts(view: View) -> Iterator[tuple[str, Iterator[Json]]]:
+    """Yield the long lists of a report, each to be read before the next."""
+    yield "inputs", (input_json(view, case) for case in view.cases())
+    yield (
+        "results",
+        (result_json(view, case) for case in view.cases(texts=False) if case.result is not None),
+    )
+    yield "calls", iter(())
+
+
+def result_json(view: View, case: Case) -> Json:
+    """Return a result as reports show it."""
+    return {
+        "id": f"{view.evaluation.id}:{case.number}",
+        "evaluation_id": view.evaluation.id,
+        **(case.result or {}),
+    }
+
+
+def input_json(view: View, case: Case) -> Json:
+    """Return an input as reports show it, rebuilt from the texts that are stored once."""
+    frozen = case.input
+    unavailable, data = _data(case)
+    observation = answers.observation_id(view.run["id"], frozen.stream, frozen.ordinal)
+    return {
+        "schema_version": 1,
+        "key": frozen.key,
+        "stream": frozen.stream,
+        "ordinal": frozen.ordinal,
+        "session_id": case.session_id,
+        "criterion_id": frozen.criterion_id,
+        "observation_id": observation if frozen.observation_digest else None,
+        "observation_digest": frozen.observation_digest,
+        "request": None,
+        "sources": _sources(data),
+        "unavailable": unavailable,
+        "tags": case.tags,
+        "persona_ids": [] if case.persona_id is None else [case.persona_id],
+        "evaluator": _evaluator(view, frozen.criterion_id),
+        "data": data,
+        "payload": None,
+        "case_id": case.case_id,
+        "case_revision": case.case_revision,
+        "split_group": case.split_group,
+    }
+
+
+def _evaluator(view: View, criterion_id: str) -> str:
+    for criterion in view.manifest["spec"]["criteria"]:
+        if criterion["id"] == criterion_id:
+            return str(criterion.get("evaluator", "rubric"))
+    raise RunError(f"the spec has no criterion {criterion_id!r}")
+
+
+def _data(case: Case) -> tuple[str | None, Json | None]:
+    if case.input.observation_digest is None:
+        return "missing_capture", None
+    bundle, answer = read_evidence(case)
+    if isinstance(bundle, MissingEvidence):
+        question = None if case.question is None else text_of(case.question)
+        source_id = None if question is None else f"turn:{case.input.question_ordinal}"
+        passages = None
+    else:
+        question, source_id = bundle.question.text, bundle.question.source_id
+        passages = [passage._asdict() for passage in bundle.passages]
+    return None if passages is not None else "missing_evidence", {
+        "answer": answer,
+        "question": question,
+        "question_source_id": source_id,
+        "passages": passages,
+    }
+
+
+def _sources(data: Json | None) -> dict[str, str]:
+    if data is None or data["passages"] is None:
+        return {}
+    texts = {passage["source_id"]: passage["text"] for passage in data["passages"]}
+    return {data["question_source_id"]: data["question"], **texts}

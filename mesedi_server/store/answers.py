@@ -1,0 +1,109 @@
+"""What failing executions answered, and what the evaluator said of it: as much of it as a page shows."""
+
+from collections import defaultdict
+from collections.abc import Collection
+
+from msgspec import Struct
+
+from mesedi_server.store.database import Connection
+from mesedi_server.store.json_text import json_text
+from mesedi_server.store.trends import Pair
+
+MAX_ANSWERS = 3
+"""Answers of one execution, its last ones."""
+MAX_PASSAGES = 8
+"""Passages of one answer."""
+MAX_SCORES = 5
+"""Scores of one execution and pair."""
+TEXT_CHARS = 2_000
+"""Characters of a question, an answer or a passage."""
+
+_LATEST = 50
+
+# Of several events with one answer_id the last counts (wire.md 2). Evidence is the first key that is there, whatever
+# it holds; an item is a string, or an object with its text under one of three names (durable-evaluations.md 4).
+_ANSWERS = f"""
+SELECT e.execution_pk, e.payload ->> 'answer_id', left(e.payload ->> 'question', {TEXT_CHARS}),
+    left(e.payload ->> 'answer', {TEXT_CHARS}), length(e.payload ->> 'answer'),
+    CASE WHEN jsonb_typeof(listed) = 'array' THEN jsonb_array_length(listed) ELSE 0 END,
+    ARRAY(SELECT coalesce(left(CASE jsonb_typeof(item) WHEN 'string' THEN item #>> '{{}}'
+            WHEN 'object' THEN coalesce(item -> 'text', item -> 'content', item -> 'body') #>> '{{}}' END,
+            {TEXT_CHARS}), '')
+        FROM jsonb_array_elements(CASE WHEN jsonb_typeof(listed) = 'array' THEN listed ELSE '[]' END)
+            WITH ORDINALITY AS items (item, place)
+        WHERE place <= {MAX_PASSAGES} ORDER BY place)
+FROM jsonb_array_elements_text(%(executions)s::jsonb) AS wanted (pk)
+CROSS JOIN LATERAL (
+    SELECT * FROM (
+        SELECT DISTINCT ON (payload ->> 'answer_id') *
+        FROM (SELECT execution_pk, payload, sequence, timestamp, event_id FROM events
+            WHERE execution_pk = wanted.pk::bigint AND event_type = 'answer'
+            ORDER BY sequence DESC, timestamp DESC, event_id DESC LIMIT {_LATEST}) AS latest
+        ORDER BY payload ->> 'answer_id', sequence DESC, timestamp DESC, event_id DESC) AS last
+    ORDER BY sequence DESC, timestamp DESC, event_id DESC LIMIT {MAX_ANSWERS}) AS e
+CROSS JOIN LATERAL (SELECT e.payload -> 'context') AS given (context)
+CROSS JOIN LATERAL (SELECT CASE jsonb_typeof(context) WHEN 'array' THEN context WHEN 'object' THEN
+    coalesce(context -> 'excerpts', context -> 'passages', context -> 'documents', context -> 'sources',
+        context -> 'context') END) AS evidence (listed)
+ORDER BY e.execution_pk, e.sequence, e.timestamp, e.event_id
+"""
+
+_SCORES = f"""
+SELECT e.*
+FROM jsonb_array_elements_text(%(executions)s::jsonb) AS wanted (pk)
+CROSS JOIN LATERAL (
+    SELECT execution_pk, score, passed, left(payload ->> 'reason', {TEXT_CHARS}), payload ->> 'answer_id'
+    FROM events
+    WHERE execution_pk = wanted.pk::bigint AND event_type = 'eval_score'
+        AND evaluator_id = %(evaluator)s AND metric_type = %(metric)s
+    ORDER BY passed IS FALSE DESC, score NULLS LAST, sequence, timestamp, event_id LIMIT {MAX_SCORES}) AS e
+"""
+
+
+class Answer(Struct, frozen=True):
+    """An answer that an execution gave, and the passages that it had for it; each text cut at TEXT_CHARS."""
+
+    answer_id: str | None
+    question: str | None
+    answer: str | None
+    answer_chars: int | None
+    """Characters of the whole answer."""
+    passage_count: int
+    passages: list[str]
+    """The first MAX_PASSAGES."""
+
+
+class Score(Struct, frozen=True):
+    """What an evaluator said; `reason` cut at TEXT_CHARS."""
+
+    score: float | None
+    passed: bool | None
+    reason: str | None
+    answer_id: str | None
+
+
+def of_executions(
+    connection: Connection, execution_pks: Collection[int]
+) -> dict[int, list[Answer]]:
+    """Read the answers of some executions, in the order in which they were given."""
+    parameters = {"executions": json_text(list(execution_pks))}
+    found: dict[int, list[Answer]] = defaultdict(list)
+    for execution_pk, *values in connection.exec_driver_sql(_ANSWERS, parameters):
+        found[execution_pk].append(Answer(*values))
+    return found
+
+
+def scores_of(
+    connection: Connection, execution_pks: Collection[int], pair: Pair
+) -> dict[int, list[Score]]:
+    """Read the scores of a pair in some executions: failed verdicts first, then the lowest, MAX_SCORES of each."""
+    evaluator, metric = pair
+    parameters = {
+        "executions": json_text(list(execution_pks)),
+        "evaluator": evaluator,
+        "metric": metric,
+    }
+    found: dict[int, list[Score]] = defaultdict(list)
+    for execution_pk, *values in connection.exec_driver_sql(_SCORES, parameters):
+        found[execution_pk].append(Score(*values))
+    return found

@@ -1,0 +1,189 @@
+"""How often and when: groups and pairs by day of the project's zone, and how a pair's scores lie.
+
+Counts come from `group_days`, `group_weeks` and `pair_days`, which triggers keep; distributions from a bounded number
+of rollups.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any, TypeAlias
+
+from msgspec import Struct
+from sqlalchemy import ColumnElement, CompoundSelect, Select, Table, func, not_, select, tuple_
+
+from mesedi_server.store.database import Connection
+from mesedi_server.store.tables import group_days, group_weeks, pair_days
+
+Pair: TypeAlias = tuple[str, str]
+"""An evaluator and a metric."""
+Counts: TypeAlias = list[int]
+"""Numbers day by day, that of the first day of a span first."""
+Span: TypeAlias = list[date]
+"""Days of a project's zone that follow each other, the earliest first."""
+
+MAX_NAME_CHARS = 256
+"""Characters of a release or environment by which occurrences are told apart."""
+DAYS_A_WEEK = 7
+SAMPLE = 2_000
+"""Rollups, the latest of a pair, that a distribution is made of."""
+BINS = 20
+"""Equal parts of [0, 1]."""
+
+_d = group_days.c
+_p = pair_days.c
+
+# `width_bucket` counts from 1, 0 is below 0, BINS + 1 above 1; 1 itself belongs to the last bin.
+_DISTRIBUTION = f"""
+SELECT CASE WHEN mean = 1 THEN {BINS} ELSE width_bucket(mean, 0, 1, {BINS}) END,
+    failed > 0 OR higher_is_better AND mean < %(floor)s, count(*)
+FROM (SELECT mean, failed, higher_is_better FROM score_rollups
+    WHERE project_pk = %(project)s AND evaluator_id = %(evaluator)s AND metric_type = %(metric)s
+    ORDER BY execution_pk DESC LIMIT {SAMPLE}) AS latest
+GROUP BY 1, 2
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slice:
+    """Which occurrences are counted; None: all."""
+
+    since: date | None = None
+    """First day, in the project's zone."""
+    release: str | None = None
+    environment: str | None = None
+
+
+class Bin(Struct, frozen=True):
+    """A part of a distribution."""
+
+    failing: int = 0
+    """Executions that fail, by the floor given or by a verdict."""
+    passing: int = 0
+
+
+class Distribution(Struct, frozen=True, kw_only=True):
+    """How the means of a pair's latest executions lie."""
+
+    bins: list[Bin]
+    """BINS equal parts of [0, 1], the lowest first."""
+    below: Bin
+    """Means under 0."""
+    above: Bin
+    """Means over 1."""
+    unmeasured: int
+    """Executions without a mean."""
+
+    @property
+    def total(self) -> int:
+        """Executions that have a mean."""
+        return sum(one.failing + one.passing for one in (*self.bins, self.below, self.above))
+
+
+def totals(project_pk: int, wanted: Slice) -> Select[Any]:
+    """Select how many occurrences each group of a project has in a slice: `group_pk` and `number`, which is over 0.
+
+    Whole weeks are read as weeks: a fifth of the rows.
+    """
+    days, weeks = group_days.c, group_weeks.c
+    is_whole = wanted.release is None and wanted.environment is None
+    # Not a parameter: no prepared plan could use the partial indexes then.
+    kind = weeks.is_total if is_whole else not_(weeks.is_total)
+    by_week = select(weeks.group_pk, weeks.occurrences).where(
+        weeks.project_pk == project_pk, kind, *_named(group_weeks, wanted)
+    )
+    parts: Select[Any] | CompoundSelect[Any] = by_week
+    if wanted.since is not None:
+        monday = wanted.since + timedelta(days=-wanted.since.weekday() % DAYS_A_WEEK)
+        by_day = select(days.group_pk, days.occurrences).where(
+            days.project_pk == project_pk,
+            days.day >= wanted.since,
+            days.day < monday,
+            *_named(group_days, wanted),
+        )
+        parts = by_week.where(weeks.week >= monday).union_all(by_day)
+    counted = parts.subquery("counted")
+    number = func.sum(counted.c.occurrences)
+    return (
+        select(counted.c.group_pk, number.label("number"))
+        .group_by(counted.c.group_pk)
+        .having(number > 0)
+    )
+
+
+def of_groups(
+    connection: Connection,
+    group_pks: Collection[int],
+    span: Span,
+    *,
+    release: str | None = None,
+    environment: str | None = None,
+) -> dict[int, Counts]:
+    """Count the occurrences of some groups on each day of a span."""
+    wanted = Slice(release=release, environment=environment)
+    by_day = (
+        select(_d.group_pk, _d.day, func.sum(_d.occurrences).label("number"))
+        .where(_d.group_pk.in_(group_pks), _d.day.between(span[0], span[-1]))
+        .where(*_named(group_days, wanted))
+        .group_by(_d.group_pk, _d.day)
+        .subquery()
+    )
+    d = by_day.c
+    statement = select(
+        d.group_pk, func.array_agg(d.day - span[0]), func.array_agg(d.number)
+    ).group_by(d.group_pk)
+    counts = {pk: [0] * len(span) for pk in group_pks}
+    for group_pk, places, numbers in connection.execute(statement):
+        _fill(counts[group_pk], places, numbers)
+    return counts
+
+
+def interactions(
+    connection: Connection, project_pk: int, pairs: Collection[Pair], span: Span
+) -> dict[Pair, Counts]:
+    """Count the executions that carried each of some pairs, on each day of a span."""
+    statement = (
+        select(
+            _p.evaluator_id,
+            _p.metric_type,
+            func.array_agg(_p.day - span[0]),
+            func.array_agg(_p.interactions),
+        )
+        .where(_p.project_pk == project_pk, _p.day.between(span[0], span[-1]))
+        .where(tuple_(_p.evaluator_id, _p.metric_type).in_(pairs))
+        .group_by(_p.evaluator_id, _p.metric_type)
+    )
+    counts = {pair: [0] * len(span) for pair in pairs}
+    for evaluator, metric, places, numbers in connection.execute(statement):
+        _fill(counts[evaluator, metric], places, numbers)
+    return counts
+
+
+def distribution(connection: Connection, project_pk: int, pair: Pair, floor: float) -> Distribution:
+    """Read how the means of a pair's latest executions lie, and which of them fail by a floor."""
+    evaluator, metric = pair
+    parameters = {
+        "project": project_pk,
+        "evaluator": evaluator,
+        "metric": metric,
+        "floor": floor,
+    }
+    found: dict[int | None, dict[bool, int]] = {}
+    for place, is_failing, number in connection.exec_driver_sql(_DISTRIBUTION, parameters):
+        found.setdefault(place, {})[bool(is_failing)] = number
+    below, *bins, above = (
+        Bin(counts.get(True, 0), counts.get(False, 0))
+        for counts in (found.get(place, {}) for place in range(BINS + 2))
+    )
+    unmeasured = sum(found.get(None, {}).values())
+    return Distribution(bins=bins, below=below, above=above, unmeasured=unmeasured)
+
+
+def _fill(counts: Counts, places: Sequence[int], numbers: Sequence[int]) -> None:
+    for place, number in zip(places, numbers, strict=True):
+        counts[place] = number
+
+
+def _named(table: Table, wanted: Slice) -> list[ColumnElement[bool]]:
+    names = (("release", wanted.release), ("environment", wanted.environment))
+    return [table.c[column] == name[:MAX_NAME_CHARS] for column, name in names if name is not None]

@@ -1,0 +1,28 @@
+"""What a person does on the pages."""
+
+import time
+
+PATIENCE_S = 30.0
+
+
+def sign_in(window, link: str) -> None:
+    """Open a link that signs in."""
+    window.goto(link)
+
+
+def wait_for(window, address: str, text: str) -> None:
+    """Reload a page, as a person would, until it says something."""
+    give_up_at = time.monotonic() + PATIENCE_S
+    while time.monotonic() < give_up_at:
+        window.goto(address)
+        if text in window.locator("main").inner_text():
+            return
+        window.wait_for_timeout(100)
+    raise AssertionError(f"{address} never says {text!r}: {window.locator('main').inner_text()}")
+
+
+def is_wider_than_the_window(window) -> bool:
+    """Whether the page scrolls sideways."""
+    return window.evaluate(
+        "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+    )
