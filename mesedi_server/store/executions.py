@@ -339,7 +339,7 @@ class ExecutionFilter:
     environment: str | None = None
 
 
-SEARCHED = 10_000
+SEARCHED = 5_000
 """Executions that a search looks through for one page."""
 
 # A client that does not say when its execution ended has ended it with the request that closed it.

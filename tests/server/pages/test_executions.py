@@ -4,7 +4,7 @@ import pytest
 
 from mesedi_server.pages import executions
 from mesedi_server.pages.wording import NOTHING
-from tests.factories import make_close, make_event, make_execution, make_score
+from tests.factories import at, make_close, make_event, make_execution, make_score
 from tests.server.examining import examine_all
 from tests.server.pages.failing import fail, run
 
@@ -210,3 +210,19 @@ def test_a_listed_execution_can_be_opened_whatever_it_is_called(
 )
 def test_an_unknown_execution_is_not_found(viewer, project, address):
     assert viewer.open(f"{project}/{address}").status == 404
+
+
+def test_a_search_looks_further_back_page_by_page(viewer, tenant, database, project, monkeypatch):
+    for number in range(7):
+        run(tenant, f"exec-{number}", started_at=at(number), release="r1" if number < 2 else "r2")
+    monkeypatch.setattr("mesedi_server.store.executions.SEARCHED", 3)
+
+    pages = [viewer.open(f"{project}/executions?release=r1")]
+    for _ in range(2):
+        further = next(href for text, href in pages[-1].links.items() if "next" in text.lower())
+        pages.append(viewer.open(further))
+
+    found = [[text for text in page.links if text.startswith("exec-")] for page in pages]
+    assert found == [[], ["exec-1"], ["exec-0"]]
+    assert "None of these 3 executions matches." in pages[0].text
+    assert not [text for text in pages[-1].links if "next" in text.lower()]
