@@ -65,6 +65,10 @@ sure: lint types imports test  ## Everything that a change must pass
 bench: $(READY)  ## Measure ingest and detection (about two minutes)
 	$(BIN)/python -m bench.ingest
 
+.PHONY: bench-pages
+bench-pages: $(READY)  ## Measure the pages on millions of events (fills a database first: minutes)
+	$(BIN)/python -m bench.pages $(ARGS)
+
 .PHONY: screenshots
 screenshots: $(READY)  ## Take the pictures of docs/screenshots (needs Chromium)
 	$(BIN)/python -m tests.make_screenshots
