@@ -156,7 +156,7 @@ def measure_visibility(system: System, seconds: float) -> dict:
     watcher = threading.Thread(target=closer.watch)
     watcher.start()
     started = time.monotonic()
-    closed = closer.close(4, seconds)
+    closed = closer.close(12, seconds)
     rate = closed / (time.monotonic() - started)
     give_up_at = time.monotonic() + 20
     while len(closer.seen_at) < len(closer.closed_at) and time.monotonic() < give_up_at:
