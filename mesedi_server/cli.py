@@ -15,7 +15,7 @@ from mesedi_server.errors import MesediError
 from mesedi_server.permission import ROLES, SCOPES
 from mesedi_server.schemas import people as person_schema
 from mesedi_server.schemas.bodies import load
-from mesedi_server.store import api_keys, executions, members, people, projects
+from mesedi_server.store import api_keys, due_work, members, people, projects
 from mesedi_server.store.database import Database
 from mesedi_server.up import FIRST_PROJECT, OPERATOR, address_file
 
@@ -205,7 +205,7 @@ def redetect(project: str, since: str, until: str | None, data: Path) -> None:
     with _database(data) as database:
         while last is not None:
             with database.transaction() as connection:
-                count, last = executions.make_due(
+                count, last = due_work.make_due(
                     connection,
                     projects.by_name(connection, project).pk,
                     since=start,

@@ -18,10 +18,10 @@ from detectors import (
 )
 from mesedi_server import spikes
 from mesedi_server.errors import UnavailableError
-from mesedi_server.store import events, executions, occurrences, projects, rollups, thresholds
+from mesedi_server.store import due_work, events, occurrences, projects, rollups, thresholds
 from mesedi_server.store.database import Connection, Database, savepoint
+from mesedi_server.store.due_work import DueExecution
 from mesedi_server.store.events import Observed
-from mesedi_server.store.executions import DueExecution
 from mesedi_server.store.occurrences import OccurrenceRow
 from mesedi_server.store.thresholds import NOTHING_SET, Values
 
@@ -56,7 +56,7 @@ def examine_due(database: Database, *, settle_s: float, limit: int = BATCH) -> i
         UnavailableError: the database cannot be used; the executions stay due.
     """
     with database.transaction() as connection:
-        due = executions.claim_due(connection, settle_s=settle_s, limit=limit)
+        due = due_work.claim_due(connection, settle_s=settle_s, limit=limit)
         decided = _examine(connection, due) if due else set()
     spikes.look(database, decided)
     return len(due)
@@ -73,7 +73,7 @@ def examine_one(database: Database, *, settle_s: float) -> bool:
     """
     decided: set[int] = set()
     with database.transaction() as connection:
-        due = executions.claim_due(connection, settle_s=settle_s, limit=1)
+        due = due_work.claim_due(connection, settle_s=settle_s, limit=1)
         for execution in due:
             try:
                 with savepoint(connection):
@@ -81,7 +81,7 @@ def examine_one(database: Database, *, settle_s: float) -> bool:
             except UnavailableError:
                 raise
             except Exception:
-                executions.put_off(connection, execution.pk)
+                due_work.put_off(connection, execution.pk)
                 logger.exception("execution %s cannot be examined; put off", execution.execution_id)
     spikes.look(database, decided)
     return bool(due)
@@ -96,7 +96,7 @@ def _examine(connection: Connection, due: list[DueExecution]) -> set[int]:
     names = projects.public_ids(connection, project_pks)
     rows = [row for examination in examinations for row in _rows(examination, names)]
     occurrences.replace(connection, [execution.pk for execution in due], rows, CLASSES)
-    executions.mark_examined(connection, [_mark(examination) for examination in examinations])
+    due_work.mark_examined(connection, [_mark(examination) for examination in examinations])
     # Last: pairs are counted with it, and the counts of the busiest are every worker's.
     rollups.replace(
         connection,
@@ -155,8 +155,8 @@ def _rows(examination: Examination, project_ids: Mapping[int, str]) -> Iterable[
         )
 
 
-def _mark(examination: Examination) -> executions.ExaminedRow:
+def _mark(examination: Examination) -> due_work.ExaminedRow:
     findings = examination.findings
-    return executions.ExaminedRow(
+    return due_work.ExaminedRow(
         examination.execution.pk, findings.overflow, list(findings.overflow_signatures)
     )

@@ -12,7 +12,7 @@ _DETECTED_TYPES = "{" + ",".join(sorted(EVENT_TYPES)) + "}"
 
 # One statement: the executions are made or locked, in key order, and marked due with the events that make them so.
 # A late event makes an examined execution due again after a moment; an open one waits until it is quiet, and
-# `executions.claim_due` puts it off while it is not, so that its due time needs no update with each event.
+# `due_work.claim_due` puts it off while it is not, so that its due time needs no update with each event.
 _STORE = """
 WITH batch AS MATERIALIZED (
     SELECT * FROM jsonb_to_recordset(%(rows)s::jsonb) AS e (

@@ -12,7 +12,15 @@ from sqlalchemy import text
 
 from mesedi_server import examination
 from mesedi_server.schemas import events as schema
-from mesedi_server.store import events, executions, failure_groups, projects, rollups, thresholds
+from mesedi_server.store import (
+    due_work,
+    events,
+    executions,
+    failure_groups,
+    projects,
+    rollups,
+    thresholds,
+)
 from mesedi_server.store.database import Connection, Database
 from mesedi_server.store.events import Stored
 from mesedi_server.store.failure_groups import (
@@ -123,7 +131,7 @@ class Pipeline:
         since, last, marked = datetime(2000, 1, 1, tzinfo=UTC), "", 0
         while last is not None:
             with self.database.transaction() as connection:
-                count, last = executions.make_due(
+                count, last = due_work.make_due(
                     connection, self.project.pk, since=since, until=None, after=last, limit=50
                 )
             marked += count

@@ -12,7 +12,7 @@ import pytest
 
 from mesedi_server import examination, spikes
 from mesedi_server.errors import UnavailableError
-from mesedi_server.store import executions, failure_groups, halts, projects, thresholds
+from mesedi_server.store import due_work, failure_groups, halts, projects, thresholds
 from mesedi_server.store import spikes as store_spikes
 from mesedi_server.store.database import Database
 from mesedi_server.store.failure_groups import StateChange
@@ -252,10 +252,10 @@ def test_an_event_that_comes_during_the_examination_is_not_forgotten(crowd):
     crowd.close()
 
     with ThreadPoolExecutor(1) as client, crowd.connection() as worker:
-        [due] = executions.claim_due(worker, settle_s=0, limit=10)
+        [due] = due_work.claim_due(worker, settle_s=0, limit=10)
         arriving = client.submit(crowd.send, make_score(1.0), debounce_s=0)
         until_somebody_waits(crowd)
-        executions.mark_examined(worker, [executions.ExaminedRow(due.pk, 0, [])])
+        due_work.mark_examined(worker, [due_work.ExaminedRow(due.pk, 0, [])])
         worker.commit()
         assert arriving.result(PATIENCE_S).is_late
 
@@ -268,12 +268,12 @@ def test_a_redetect_includes_what_is_being_examined_by_older_floors(crowd):
     crowd.redetect()
 
     with ThreadPoolExecutor(1) as operator, crowd.connection() as worker:
-        due = executions.claim_due(worker, settle_s=0, limit=10)
+        due = due_work.claim_due(worker, settle_s=0, limit=10)
         old = thresholds.all_in_force(worker, [crowd.project.pk])
         crowd.tune("mean_floor", 0.7)
         asked = operator.submit(crowd.redetect)
         until_somebody_waits(crowd)
-        executions.mark_examined(worker, [executions.ExaminedRow(due[0].pk, 0, [])])
+        due_work.mark_examined(worker, [due_work.ExaminedRow(due[0].pk, 0, [])])
         worker.commit()
         assert (old, asked.result(PATIENCE_S)) == ({}, 1)
 
@@ -286,7 +286,7 @@ def test_a_halt_does_not_wait_for_the_examination(crowd):
     crowd.close()
 
     with crowd.connection() as worker:
-        executions.claim_due(worker, settle_s=0, limit=10)
+        due_work.claim_due(worker, settle_s=0, limit=10)
         with crowd.connection() as connection:
             connection.exec_driver_sql("SET LOCAL lock_timeout = '200ms'")
             halts.request(connection, crowd.project.pk, "exec-1", "too dear", "us")
