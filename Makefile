@@ -29,7 +29,7 @@ run: $(READY)  ## Start everything on 127.0.0.1:8080 (options: ARGS="--port 9000
 
 .PHONY: demo
 demo: $(READY)  ## Send a set of real evaluator results to the running server
-	@$(BIN)/mesedi-server demo
+	@$(BIN)/mesedi-server demo $(ARGS)
 
 .PHONY: test
 test: $(READY)  ## Run the tests (they start their own PostgreSQL and broker)

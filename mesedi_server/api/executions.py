@@ -22,6 +22,9 @@ from mesedi_server.store.executions import Execution, ExecutionFilter
 
 blueprint = Blueprint("executions", __name__)
 
+MAX_EVENTS = 10_000
+"""Events that `GET /executions/{id}` shows; it says if there are more."""
+
 
 @blueprint.post("/executions")
 @scope("ingest")
@@ -71,12 +74,13 @@ def get_execution(execution_id: str) -> Response:
     project = holder().project
     with runtime().database.transaction() as connection:
         execution = executions.get(connection, project.pk, execution_id)
-        events = executions.events_of(connection, execution.pk)
+        events = executions.events_of(connection, execution.pk, MAX_EVENTS + 1)
         groups = failure_groups.of_execution(connection, execution.pk)
     content: dict[str, Any] = {
         "ok": True,
         "execution": shown(execution, project.project_id),
-        "events": events,
+        "events": events[:MAX_EVENTS],
+        "has_more_events": len(events) > MAX_EVENTS,
         "failure_groups": groups,
     }
     if groups:

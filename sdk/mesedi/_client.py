@@ -13,7 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 from mesedi._guard import harmless, say_once, say_stumbled
 from mesedi._ids import Ids
 from mesedi._pieces import Piece
-from mesedi._plain import text
+from mesedi._plain import printed
 from mesedi._processes import at_child_exit
 from mesedi._sampling import Sampling
 from mesedi._settings import DEFAULT_BASE_URL, Settings, from_environment
@@ -228,8 +228,8 @@ def stats() -> Stats:
 
 
 def given(labels: Mapping[str, object]) -> dict[str, str]:
-    """Copy the labels that are there, as text."""
-    return {name: text(value) for name, value in labels.items() if value is not None}
+    """Copy the labels that are there, as text; what cannot be printed is none."""
+    return {name: shown for name, value in labels.items() if (shown := printed(value))}
 
 
 _finished_events: list[Counts] = []

@@ -243,7 +243,7 @@ def with_own_execution(
 
 def execution_path(execution_id: str) -> str:
     """Answer the address of one execution."""
-    return f"/executions/{quote(execution_id, safe='')}"
+    return f"/executions/{quote(execution_id, safe='', errors='replace')}"
 
 
 def rfc3339(at: float) -> str:

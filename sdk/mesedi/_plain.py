@@ -42,11 +42,15 @@ def text(value: object) -> str:
 
 
 def printed(value: object) -> str:
-    """Answer `value` as text whatever it is; "" for None and for what cannot be printed."""
+    """Answer `value` as text whatever it is; "" for None and for what cannot be printed.
+
+    Half a surrogate pair, which no address and no UTF-8 can hold, becomes a question mark.
+    """
     try:
-        return "" if value is None else text(value)
+        shown = "" if value is None else text(value)
     except Exception:  # noqa: BLE001 - foreign objects raise what they like
         return ""
+    return shown if shown.isascii() else shown.encode("utf-8", "replace").decode()
 
 
 class _Copier:

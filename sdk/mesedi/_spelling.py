@@ -46,7 +46,7 @@ class Speller:
             if reason := self._hooked(body):
                 return Spelled(None, reason)
             return Spelled(self._fitted(body))
-        except (ValueError, TypeError, RecursionError):
+        except Exception:  # noqa: BLE001 - one event that cannot be written must not end the delivery
             return Spelled(None, "unwritable")
 
     def report(self, report: Report) -> str:
@@ -66,13 +66,13 @@ class Speller:
         shown: dict[str, Any] = {**body, "payload": plain(body["payload"])[0]}
         try:
             answer = hook(shown)
-        except Exception as error:  # noqa: BLE001 - a hook that fails may have redacted nothing
+            if not isinstance(answer, Mapping):
+                return WITHHELD
+            body["payload"] = plain(answer.get("payload"))[0]
+        except BaseException as error:  # noqa: BLE001 - it may have redacted nothing; an exit in it ends no delivery
             kind = type(error).__name__
             say_once("hook", "before_send failed (%s): its events are dropped", kind)
             return "before_send failed"
-        if not isinstance(answer, Mapping):
-            return WITHHELD
-        body["payload"] = plain(answer.get("payload"))[0]
         return ""
 
     def _fitted(self, body: dict[str, Json]) -> str:

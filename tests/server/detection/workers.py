@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from mesedi_server import tether
@@ -23,6 +23,7 @@ class Worker:
             "MESEDI_DATABASE_URL": database_url,
             "MESEDI_BROKER_URL": broker_url,
             "MESEDI_WORKER_PROCESSES": "1",
+            "PYTHONFAULTHANDLER": "1",
             **settings,
         }
         self._log = log
@@ -38,11 +39,11 @@ class Worker:
 
     def kill(self) -> None:
         """Kill -9, all its processes at once."""
-        if self._process is not None:
-            with suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait(PATIENCE_S)
-            self._process = None
+        process, self._process = self._process, None
+        # Once it has ended its number may be another's.
+        if process is not None and process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait(PATIENCE_S)
 
     def until(self, is_so: Callable[[], object]) -> float:
         """Look until the worker has made it so; return after how many seconds."""
