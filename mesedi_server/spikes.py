@@ -63,7 +63,8 @@ def _record(
     project_id = projects.public_ids(connection, [project_pk])[project_pk]
     going_on = spikes.going_on(connection, project_pk)
     origins = spikes.origins(connection, {int(pk) for spike in found for pk in spike.members})
-    rows, opening = [], set()
+    rows: list[OccurrenceRow] = []
+    opening: set[str] = set()
     for spike in found:
         members = [
             OccurrenceRow.of(
@@ -77,10 +78,11 @@ def _record(
                 environment=origins[execution_pk].environment,
             )
             for execution_pk, decided_at in _members(spike, decided)
+            if execution_pk in origins
         ]
         rows += members
         if spike.finding.rule not in going_on:
-            opening.add(members[0].group_id)
+            opening.update(row.group_id for row in members)
     occurrences.add(connection, rows, opening=opening)
 
 

@@ -36,9 +36,11 @@ WHERE EXISTS (SELECT FROM spike_episodes s WHERE s.project_pk = p.pk)
 ORDER BY p.pk
 """
 
+# Locked, before any group is: none may be deleted between here and its occurrence.
 _ORIGINS = """
 SELECT pk, release, environment FROM executions
 WHERE pk IN (SELECT jsonb_array_elements_text(%(executions)s::jsonb)::bigint)
+ORDER BY pk FOR KEY SHARE
 """
 
 
@@ -78,7 +80,7 @@ def worth_a_look(connection: Connection, window: timedelta) -> list[int]:
 
 
 def origins(connection: Connection, execution_pks: Collection[int]) -> dict[int, Origin]:
-    """Read what some executions ran as."""
+    """Read what some executions ran as, and keep them from being deleted; those that are gone are left out."""
     parameters = {"executions": json_text(list(execution_pks))}
     rows = connection.exec_driver_sql(_ORIGINS, parameters)
     return {pk: Origin(release, environment) for pk, release, environment in rows}

@@ -52,7 +52,8 @@ HAVING g.occurrence_count <> count(o.execution_pk) OR g.last_seen_at <> max(o.oc
 _RECOUNTED_DAYS = """
 SELECT o.group_pk, (o.occurred_at AT TIME ZONE p.time_zone)::date AS day, coalesce(left(o.release, 256), '') AS release,
     coalesce(left(o.environment, 256), '') AS environment, count(*)::int AS occurrences
-FROM occurrences o JOIN projects p ON p.pk = o.project_pk GROUP BY 1, 2, 3, 4
+FROM occurrences o JOIN projects p ON p.pk = o.project_pk
+WHERE o.project_pk = ANY (%(projects)s) GROUP BY 1, 2, 3, 4
 """
 
 # Both ways: what is counted and is not there, and what is there and is not counted.
@@ -66,13 +67,17 @@ WITH days AS ({_RECOUNTED_DAYS}), weeks AS (
     SELECT r.project_pk, r.evaluator_id, r.metric_type, (x.received_at AT TIME ZONE p.time_zone)::date AS day,
         count(*)::int AS interactions
     FROM score_rollups r JOIN executions x ON x.pk = r.execution_pk JOIN projects p ON p.pk = r.project_pk
+    WHERE r.project_pk = ANY (%(projects)s)
     GROUP BY 1, 2, 3, 4
 ), counted_days AS (
-    SELECT group_pk, day, release, environment, occurrences FROM group_days WHERE occurrences <> 0
+    SELECT group_pk, day, release, environment, occurrences FROM group_days
+    WHERE occurrences <> 0 AND project_pk = ANY (%(projects)s)
 ), counted_weeks AS (
-    SELECT group_pk, week, is_total, release, environment, occurrences FROM group_weeks WHERE occurrences <> 0
+    SELECT group_pk, week, is_total, release, environment, occurrences FROM group_weeks
+    WHERE occurrences <> 0 AND project_pk = ANY (%(projects)s)
 ), counted_pairs AS (
-    SELECT project_pk, evaluator_id, metric_type, day, interactions FROM pair_days WHERE interactions <> 0
+    SELECT project_pk, evaluator_id, metric_type, day, interactions FROM pair_days
+    WHERE interactions <> 0 AND project_pk = ANY (%(projects)s)
 )
 SELECT 'group', w::text FROM ((TABLE days EXCEPT TABLE counted_days) UNION (TABLE counted_days EXCEPT TABLE days)) w
 UNION ALL
@@ -220,12 +225,11 @@ def make_pipeline(database: Database) -> Pipeline:
 
 
 def wrong_numbers(database: Database, project_pk: int | None = None) -> list[tuple]:
-    """The groups, of one project or all, whose numbers are not those of a recount; and all wrong counts by day."""
+    """The groups of one project, or of all, whose numbers are not those of a recount, and the wrong counts by day."""
     with database.transaction() as connection:
-        everyone = [project.pk for project in projects.everyone(connection)]
-        wanted = everyone if project_pk is None else [project_pk]
+        wanted = [project_pk] if project_pk else [p.pk for p in projects.everyone(connection)]
         rows = connection.exec_driver_sql(_WRONG_NUMBERS, {"projects": wanted}).all()
-        rows += connection.exec_driver_sql(_WRONG_COUNTS).all()
+        rows += connection.exec_driver_sql(_WRONG_COUNTS, {"projects": wanted}).all()
         return [tuple(row) for row in rows]
 
 

@@ -230,6 +230,19 @@ def test_questions_that_nobody_decided_are_no_sample(pipeline):
     assert pipeline.listed() == ["hitl_timeout:explicit"]
 
 
+def test_decisions_of_an_execution_that_is_gone_spoil_nothing(pipeline):
+    pipeline.send(make_decision("rejected", "gone"))
+    with pipeline.connection() as connection:
+        connection.exec_driver_sql(
+            "DELETE FROM executions WHERE project_pk = %(project)s",
+            {"project": pipeline.project.pk},
+        )
+
+    decide(pipeline, "rraaa")
+
+    assert members(pipeline) == ["exec-0", "exec-1"]
+
+
 def test_unreadable_decisions_spoil_nothing(pipeline):
     pipeline.send(
         make_decision(execution_id="odd-1", decided_at=5),
