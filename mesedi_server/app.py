@@ -44,7 +44,7 @@ def _runtime(settings: Settings) -> Runtime:
         settings=settings,
         database=Database(settings.database_url, connections=settings.web_threads),
         waker=waker_for(celery_app.create(settings)),
-        halt_slots=BoundedSemaphore(max(settings.halt_streams, 1)),
+        halt_slots=BoundedSemaphore(settings.halt_streams),
     )
 
 

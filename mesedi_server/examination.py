@@ -4,7 +4,7 @@ One transaction a batch of executions. Running it twice changes nothing; a batch
 """
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from detectors import (
@@ -47,6 +47,26 @@ class Examination:
     summaries: list[PairSummary]
     findings: Findings
     threshold_versions: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a project's thresholds say to the detectors, and their versions by failure class."""
+
+    grounding: Thresholds
+    fire_modes: Collection[str]
+    versions: Mapping[str, int]
+
+    @classmethod
+    def of(cls, project_pk: int, settings: Mapping[tuple[int, str], Values]) -> "Limits":
+        """Read the settings of one project."""
+        grounding = settings.get((project_pk, grounding_failure.NAME), NOTHING_SET)
+        timeouts = settings.get((project_pk, hitl_timeout.NAME), NOTHING_SET)
+        return cls(
+            Thresholds.from_values(grounding.values, grounding.version),
+            hitl_timeout.FIRE_MODES.in_force(timeouts.values),
+            {grounding_failure.NAME: grounding.version, hitl_timeout.NAME: timeouts.version},
+        )
 
 
 def examine_due(database: Database, *, settle_s: float, limit: int = BATCH) -> int:
@@ -92,7 +112,8 @@ def _examine(connection: Connection, due: list[DueExecution]) -> set[int]:
     project_pks = {execution.project_pk for execution in due}
     observed = events.for_detectors(connection, [execution.pk for execution in due])
     settings = thresholds.all_in_force(connection, project_pks)
-    examinations = [examine(one, observed[one.pk], settings) for one in due]
+    limits = {pk: Limits.of(pk, settings) for pk in project_pks}
+    examinations = [_run(one, observed[one.pk], limits[one.project_pk]) for one in due]
     names = projects.public_ids(connection, project_pks)
     rows = [row for examination in examinations for row in _rows(examination, names)]
     occurrences.replace(connection, [execution.pk for execution in due], rows, CLASSES)
@@ -108,28 +129,16 @@ def _examine(connection: Connection, due: list[DueExecution]) -> set[int]:
     return {one.project_pk for one in due if observed[one.pk].interventions}
 
 
-def examine(
-    execution: DueExecution, observed: Observed, settings: Mapping[tuple[int, str], Values]
-) -> Examination:
+def _run(execution: DueExecution, observed: Observed, limits: Limits) -> Examination:
     """Run every detector that looks at one execution alone."""
-    grounding = settings.get((execution.project_pk, grounding_failure.NAME), NOTHING_SET)
-    timeouts = settings.get((execution.project_pk, hitl_timeout.NAME), NOTHING_SET)
     summaries = grounding_failure.summarise(observed.scores)
     findings = _together(
-        grounding_failure.judge(
-            summaries, Thresholds.from_values(grounding.values, grounding.version)
-        ),
+        grounding_failure.judge(summaries, limits.grounding),
         validator_failures.detect(observed.validators),
-        hitl_timeout.detect(
-            observed.interventions, hitl_timeout.FIRE_MODES.in_force(timeouts.values)
-        ),
+        hitl_timeout.detect(observed.interventions, limits.fire_modes),
         crashes.detect(execution.status, execution.crash_signature),
     )
-    versions = {
-        grounding_failure.NAME: grounding.version,
-        hitl_timeout.NAME: timeouts.version,
-    }
-    return Examination(execution, summaries, findings, versions)
+    return Examination(execution, summaries, findings, limits.versions)
 
 
 def _together(*parts: Findings) -> Findings:

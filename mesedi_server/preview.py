@@ -14,7 +14,6 @@ from mesedi_server.errors import RefusedError
 from mesedi_server.store import rollups, thresholds
 from mesedi_server.store.database import Connection
 from mesedi_server.store.projects import Project
-from mesedi_server.store.rollups import Floors
 
 SHOWN = 100
 """Executions and groups that a preview names; it counts them all."""
@@ -87,9 +86,8 @@ def content(preview: Preview) -> dict[str, Any]:
 def _compare(
     connection: Connection, project: Project, before: Thresholds, after: Thresholds, days: int
 ) -> Preview:
-    old, new = _floors(before), _floors(after)
     starting, stopping = [], []
-    for execution in rollups.between_floors(connection, project.pk, old, new, days):
+    for execution in rollups.between_floors(connection, project.pk, before, after, days):
         fired = _pairs(grounding_failure.judge(execution.summaries, before))
         fires = _pairs(grounding_failure.judge(execution.summaries, after))
         if fires - fired:
@@ -97,8 +95,8 @@ def _compare(
         if fired - fires:
             stopping.append(Turn(execution.execution_id, sorted(fired - fires)))
     changed = {pair for turn in (*starting, *stopping) for pair in turn.pairs}
-    firing_before = rollups.count_firing(connection, project.pk, old, changed, days)
-    firing_after = rollups.count_firing(connection, project.pk, new, changed, days)
+    firing_before = rollups.count_firing(connection, project.pk, before, changed, days)
+    firing_after = rollups.count_firing(connection, project.pk, after, changed, days)
     return Preview(
         days=days,
         examined=rollups.count_executions(connection, project.pk, days),
@@ -125,7 +123,3 @@ def _group_id(project: Project, pair: Pair) -> str:
 
 def _pairs(findings: Findings) -> set[Pair]:
     return {(finding.evaluator_id, finding.metric_type) for finding in findings.found}
-
-
-def _floors(settings: Thresholds) -> Floors:
-    return Floors(settings.mean_floor, settings.per_evaluator_floors)

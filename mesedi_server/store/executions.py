@@ -255,34 +255,13 @@ def get(connection: Connection, project_pk: int, execution_id: str) -> Execution
     return found[0]
 
 
-def events_of(connection: Connection, execution_pk: int, limit: int = 10_000) -> list[Event]:
-    """Read an execution's events in their order."""
-    e = events.c
-    rows = connection.execute(
-        select(
-            e.event_id,
-            e.event_type,
-            e.sequence,
-            e.timestamp,
-            e.received_at,
-            e.duration_ms,
-            cast(e.payload, Text),
-        )
-        .where(e.execution_pk == execution_pk)
-        .order_by(e.sequence, e.timestamp, e.event_id)
-        .limit(limit)
-    )
+def events_of(connection: Connection, execution_pk: int, limit: int) -> list[Event]:
+    """Read an execution's first events in their order."""
+    payload = cast(events.c.payload, Text).label("payload")
+    statement = _in_order(execution_pk, payload).limit(limit)
     return [
-        Event(
-            event_id=event_id,
-            event_type=event_type,
-            sequence=sequence,
-            timestamp=timestamp,
-            received_at=received_at,
-            duration_ms=duration_ms,
-            payload=Raw(payload or "null"),
-        )
-        for event_id, event_type, sequence, timestamp, received_at, duration_ms, payload in rows
+        Event(**{**row, "payload": Raw(row["payload"] or "null")})
+        for row in connection.execute(statement).mappings()
     ]
 
 
@@ -292,33 +271,34 @@ def timeline(
     """Read some of an execution's events in their order, each payload indented and cut."""
     e = events.c
     text = func.coalesce(func.jsonb_pretty(e.payload), "null")
-    statement = (
-        select(
-            e.event_id,
-            e.event_type,
-            e.sequence,
-            e.timestamp,
-            e.received_at,
-            e.duration_ms,
-            e.evaluator_id,
-            e.metric_type,
-            e.score,
-            e.passed,
-            func.left(text, payload_chars).label("payload"),
-            func.length(text).label("payload_chars"),
-        )
-        .where(e.execution_pk == execution_pk)
-        .order_by(e.sequence, e.timestamp, e.event_id)
-        .offset(offset)
-        .limit(limit)
+    statement = _in_order(
+        execution_pk,
+        e.evaluator_id,
+        e.metric_type,
+        e.score,
+        e.passed,
+        func.left(text, payload_chars).label("payload"),
+        func.length(text).label("payload_chars"),
     )
-    return [TimelineEvent(**row) for row in connection.execute(statement).mappings()]
+    rows = connection.execute(statement.offset(offset).limit(limit)).mappings()
+    return [TimelineEvent(**row) for row in rows]
 
 
 def has_any(connection: Connection, project_pk: int) -> bool:
     """Tell whether a project has sent anything yet."""
     statement = select(exists().where(_x.project_pk == project_pk))
     return bool(connection.execute(statement).scalar_one())
+
+
+def _in_order(execution_pk: int, *more: ColumnElement[Any]) -> Select[Any]:
+    e = events.c
+    return (
+        select(
+            e.event_id, e.event_type, e.sequence, e.timestamp, e.received_at, e.duration_ms, *more
+        )
+        .where(e.execution_pk == execution_pk)
+        .order_by(e.sequence, e.timestamp, e.event_id)
+    )
 
 
 def _listed(project_pk: int, wanted: ExecutionFilter, paging: Paging) -> Select[Any]:

@@ -104,11 +104,18 @@ ORDER BY pk FOR UPDATE
 # Of the earliest new member that has one: it is what brought the failure back.
 _FIRST_RELEASE = "(array_agg(p.release ORDER BY p.occurred_at, p.execution_pk) FILTER (WHERE p.release IS NOT NULL))[1]"
 
+_PLACED = """placed AS (
+    SELECT g.pk AS group_pk, f.* FROM found f JOIN failure_groups g USING (project_pk, group_id)
+)"""
+_PLACED_MEMBERS = """(group_pk, execution_pk, project_pk, occurred_at, rule, severity, evidence,
+        threshold_version, release, environment)
+    SELECT group_pk, execution_pk, project_pk, occurred_at, rule, severity, evidence, threshold_version, release,
+        environment
+    FROM placed ORDER BY group_pk, execution_pk"""
+
 # One statement sees the table as it was: `before` tells the members that are new from those that stay.
 _REPLACE = f"""
-WITH {_FOUND}, placed AS (
-    SELECT g.pk AS group_pk, f.* FROM found f JOIN failure_groups g USING (project_pk, group_id)
-), before AS MATERIALIZED (
+WITH {_FOUND}, {_PLACED}, before AS MATERIALIZED (
     SELECT o.group_pk, o.execution_pk FROM occurrences o JOIN failure_groups g ON g.pk = o.group_pk
     WHERE o.execution_pk IN {_EXECUTIONS} AND g.failure_class = ANY (%(classes)s::text[])
 ), gone AS (
@@ -117,11 +124,7 @@ WITH {_FOUND}, placed AS (
         AND NOT EXISTS (SELECT FROM placed p WHERE (p.group_pk, p.execution_pk) = (b.group_pk, b.execution_pk))
     RETURNING o.group_pk
 ), kept AS (
-    INSERT INTO occurrences AS o (group_pk, execution_pk, project_pk, occurred_at, rule, severity, evidence,
-        threshold_version, release, environment)
-    SELECT group_pk, execution_pk, project_pk, occurred_at, rule, severity, evidence, threshold_version, release,
-        environment
-    FROM placed ORDER BY group_pk, execution_pk
+    INSERT INTO occurrences AS o {_PLACED_MEMBERS}
     ON CONFLICT (group_pk, execution_pk) DO UPDATE SET rule = excluded.rule, severity = excluded.severity,
         evidence = excluded.evidence, threshold_version = excluded.threshold_version, release = excluded.release,
         environment = excluded.environment
@@ -142,14 +145,8 @@ LEFT JOIN added a ON a.group_pk = g.pk LEFT JOIN removed r ON r.group_pk = g.pk
 """
 
 _ADD = f"""
-WITH {_FOUND}, placed AS (
-    SELECT g.pk AS group_pk, f.* FROM found f JOIN failure_groups g USING (project_pk, group_id)
-), fresh AS (
-    INSERT INTO occurrences (group_pk, execution_pk, project_pk, occurred_at, rule, severity, evidence,
-        threshold_version, release, environment)
-    SELECT group_pk, execution_pk, project_pk, occurred_at, rule, severity, evidence, threshold_version, release,
-        environment
-    FROM placed ORDER BY group_pk, execution_pk
+WITH {_FOUND}, {_PLACED}, fresh AS (
+    INSERT INTO occurrences {_PLACED_MEMBERS}
     ON CONFLICT (group_pk, execution_pk) DO NOTHING
     RETURNING group_pk, execution_pk
 ), added AS (
@@ -217,15 +214,10 @@ def replace(
     back; the groups are made, counted and reopened with it.
     """
     parameters = {
-        "rows": json_text(rows),
         "executions": json_text(list(execution_pks)),
         "classes": _text_array(classes),
     }
-    if rows:
-        connection.exec_driver_sql(_MAKE_GROUPS, parameters)
-    connection.exec_driver_sql(_LOCK_GROUPS, parameters)
-    changes = connection.exec_driver_sql(_REPLACE, parameters).scalar_one()
-    connection.exec_driver_sql(_COUNT, {"changes": changes})
+    _write(connection, _REPLACE, rows, parameters)
 
 
 def add(connection: Connection, rows: list[OccurrenceRow], *, opening: Collection[str]) -> None:
@@ -237,14 +229,22 @@ def add(connection: Connection, rows: list[OccurrenceRow], *, opening: Collectio
         opening: ids of the groups that their new members reopen; the others are counted quietly.
     """
     parameters = {
-        "rows": json_text(rows),
         "executions": "[]",
         "classes": _text_array({row.failure_class for row in rows}),
         "opening": _text_array(opening),
     }
-    connection.exec_driver_sql(_MAKE_GROUPS, parameters)
+    _write(connection, _ADD, rows, parameters)
+
+
+def _write(
+    connection: Connection, statement: str, rows: list[OccurrenceRow], others: dict[str, str]
+) -> None:
+    """Write members by a statement that tells what changes in which group, and count it there."""
+    parameters = {"rows": json_text(rows), **others}
+    if rows:
+        connection.exec_driver_sql(_MAKE_GROUPS, parameters)
     connection.exec_driver_sql(_LOCK_GROUPS, parameters)
-    changes = connection.exec_driver_sql(_ADD, parameters).scalar_one()
+    changes = connection.exec_driver_sql(statement, parameters).scalar_one()
     connection.exec_driver_sql(_COUNT, {"changes": changes})
 
 

@@ -6,7 +6,6 @@ Passwords come here as hashes alone; `passwords` makes and checks them.
 import secrets
 from dataclasses import dataclass
 from datetime import timedelta
-from hashlib import sha256
 
 from sqlalchemy import delete, func, insert, literal, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
@@ -15,6 +14,7 @@ from sqlalchemy.exc import IntegrityError
 from mesedi_server.errors import ConflictError, NotFoundError
 from mesedi_server.permission import ROLES
 from mesedi_server.store.database import Connection
+from mesedi_server.store.digests import digest
 from mesedi_server.store.projects import PROJECT_COLUMNS, Project
 from mesedi_server.store.tables import memberships, projects, sessions, sign_in_links, users
 
@@ -122,7 +122,7 @@ def create_sign_in_link(connection: Connection, user_pk: int) -> str:
     token = secrets.token_urlsafe(32)
     connection.execute(
         insert(sign_in_links).values(
-            token_hash=_digest(token), user_pk=user_pk, expires_at=func.now() + LINK_LIFETIME
+            token_hash=digest(token), user_pk=user_pk, expires_at=func.now() + LINK_LIFETIME
         )
     )
     return token
@@ -133,7 +133,7 @@ def use_sign_in_link(connection: Connection, token: str) -> str | None:
     links = sign_in_links.c
     user_pk = connection.execute(
         update(sign_in_links)
-        .where(links.token_hash == _digest(token))
+        .where(links.token_hash == digest(token))
         .where(links.used_at.is_(None), links.expires_at > func.now())
         .values(used_at=func.now())
         .returning(links.user_pk)
@@ -146,7 +146,7 @@ def begin_session(connection: Connection, user_pk: int) -> str:
     secret = secrets.token_urlsafe(32)
     connection.execute(
         insert(sessions).values(
-            token_hash=_digest(secret),
+            token_hash=digest(secret),
             user_pk=user_pk,
             csrf_token=secrets.token_urlsafe(24),
             expires_at=func.now() + SESSION_LIFETIME,
@@ -160,7 +160,7 @@ def session(connection: Connection, secret: str) -> Session | None:
     statement = (
         select(users.c.pk, users.c.name, sessions.c.csrf_token)
         .join_from(sessions, users)
-        .where(sessions.c.token_hash == _digest(secret), sessions.c.expires_at > func.now())
+        .where(sessions.c.token_hash == digest(secret), sessions.c.expires_at > func.now())
     )
     row = connection.execute(statement).one_or_none()
     return None if row is None else Session(*row)
@@ -168,14 +168,14 @@ def session(connection: Connection, secret: str) -> Session | None:
 
 def end_session(connection: Connection, secret: str) -> None:
     """Sign a browser out."""
-    connection.execute(delete(sessions).where(sessions.c.token_hash == _digest(secret)))
+    connection.execute(delete(sessions).where(sessions.c.token_hash == digest(secret)))
 
 
 def end_sessions(connection: Connection, user_pk: int, *, kept: str | None = None) -> int:
     """Sign a person out of all browsers, but for the one with the secret `kept`; return of how many."""
     statement = delete(sessions).where(sessions.c.user_pk == user_pk)
     if kept is not None:
-        statement = statement.where(sessions.c.token_hash != _digest(kept))
+        statement = statement.where(sessions.c.token_hash != digest(kept))
     return connection.execute(statement).rowcount
 
 
@@ -205,7 +205,3 @@ def memberships_of(connection: Connection, user_pk: int) -> list[Membership]:
         .order_by(projects.c.pk)
     )
     return [Membership(Project(*project), role) for role, *project in rows]
-
-
-def _digest(secret: str) -> bytes:
-    return sha256(secret.encode()).digest()

@@ -4,7 +4,6 @@ import secrets
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
-from hashlib import sha256
 from typing import Any
 
 from sqlalchemy import func, insert, or_, select, update
@@ -14,6 +13,7 @@ from mesedi_server.errors import ConflictError, NotFoundError
 from mesedi_server.permission import SCOPES
 from mesedi_server.store import audit_log
 from mesedi_server.store.database import Connection
+from mesedi_server.store.digests import digest
 from mesedi_server.store.tables import api_keys, projects
 
 KEY_PREFIX = "mesedi_sk_"
@@ -196,7 +196,7 @@ def new_key(
             key_id=made.key_id,
             name=name,
             prefix=made.prefix,
-            key_hash=_digest(key),
+            key_hash=digest(key),
             scopes=[scope for scope in SCOPES if scope in scopes],
             expires_at=expires_at,
             created_by=created_by,
@@ -211,7 +211,7 @@ def key_holder(connection: Connection, key: str) -> KeyHolder | None:
     alive = or_(k.expires_at.is_(None), k.expires_at > func.now())
     row = connection.execute(
         update(api_keys)
-        .where(k.key_hash == _digest(key), k.revoked_at.is_(None), alive)
+        .where(k.key_hash == digest(key), k.revoked_at.is_(None), alive)
         .where(projects.c.pk == k.project_pk)
         .values(last_used_at=func.now())
         .returning(k.key_id, k.scopes, k.expires_at, *PROJECT_COLUMNS)
@@ -220,7 +220,3 @@ def key_holder(connection: Connection, key: str) -> KeyHolder | None:
         return None
     key_id, scopes, expires_at, *project = row
     return KeyHolder(Project(*project), key_id, frozenset(scopes), expires_at)
-
-
-def _digest(key: str) -> bytes:
-    return sha256(key.encode()).digest()

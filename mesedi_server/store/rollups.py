@@ -1,7 +1,7 @@
 """Score rollups: a row an execution and pair, written by the examination."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import groupby
@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from detectors import MAX_FINDINGS, PairSummary
+from detectors import MAX_FINDINGS, PairSummary, Thresholds
 from detectors.exact import nearest_float
 from mesedi_server.store.database import Connection
 from mesedi_server.store.json_text import json_text
@@ -100,14 +100,6 @@ def _row(execution: Examined, pair: PairSummary) -> RollupRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Floors:
-    """The floors that a preview judges by."""
-
-    mean_floor: float
-    per_evaluator_floors: Mapping[str, float]
-
-
-@dataclass(frozen=True, slots=True)
 class Judgeable:
     """An execution's pairs as they were summed up, for judging them again."""
 
@@ -172,7 +164,7 @@ _EXECUTIONS_IN_SPAN = f"SELECT count(*) FROM executions x WHERE {_IN_SPAN}"
 
 
 def between_floors(
-    connection: Connection, project_pk: int, old: Floors, new: Floors, days: int
+    connection: Connection, project_pk: int, old: Thresholds, new: Thresholds, days: int
 ) -> list[Judgeable]:
     """Read the examined executions of the last days that other floors might judge otherwise."""
     parameters = {"project": project_pk, "days": days, **_floor(1, old), **_floor(2, new)}
@@ -186,7 +178,7 @@ def between_floors(
 def count_firing(
     connection: Connection,
     project_pk: int,
-    floors: Floors,
+    floors: Thresholds,
     pairs: Collection[tuple[str, str]],
     days: int,
 ) -> Counter[tuple[str, str]]:
@@ -227,7 +219,7 @@ def pairs_of_project(
     return [(evaluator_id, metric_type) for evaluator_id, metric_type in rows]
 
 
-def _floor(number: int, floors: Floors) -> dict[str, Any]:
+def _floor(number: int, floors: Thresholds) -> dict[str, Any]:
     return {
         f"floor{number}": floors.mean_floor,
         f"map{number}": json_text([floors.per_evaluator_floors])[1:-1],

@@ -8,9 +8,10 @@ from sqlalchemy import delete, func, select
 from sqlalchemy.dialects.postgresql import insert
 
 from detectors import HumanIntervention, hitl_rejection_spike
+from mesedi_server.store import projects
 from mesedi_server.store.database import Connection
 from mesedi_server.store.json_text import json_text, read_json
-from mesedi_server.store.tables import projects, spike_episodes
+from mesedi_server.store.tables import spike_episodes
 
 MAX_SKEW = timedelta(days=1)
 """How much earlier than its decision an event may be by its own clock; bounds what is read."""
@@ -53,9 +54,7 @@ class Origin(NamedTuple):
 
 def lock(connection: Connection, project_pk: int) -> datetime:
     """Wait until no one else looks at the project, and return the time that it is then."""
-    connection.execute(
-        select(projects.c.pk).where(projects.c.pk == project_pk).with_for_update(key_share=True)
-    )
+    projects.lock(connection, project_pk)
     # Not the transaction's time: events have come while this one waited.
     now: datetime = connection.execute(select(func.clock_timestamp())).scalar_one()
     return now

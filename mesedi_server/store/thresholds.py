@@ -8,10 +8,10 @@ from typing import Any
 from msgspec import Struct
 from sqlalchemy import func, insert, select
 
-from mesedi_server.store import audit_log
+from mesedi_server.store import audit_log, projects
 from mesedi_server.store.database import Connection
 from mesedi_server.store.json_text import json_text
-from mesedi_server.store.tables import projects, thresholds
+from mesedi_server.store.tables import thresholds
 
 _t = thresholds.c
 
@@ -77,9 +77,7 @@ def change(
     """Set a key, or reset it with None; return the new version."""
     # Two people at once: one after the other, each with a version of their own. NO KEY UPDATE: whoever stores events
     # for the project goes on meanwhile.
-    connection.execute(
-        select(projects.c.pk).where(projects.c.pk == project_pk).with_for_update(key_share=True)
-    )
+    projects.lock(connection, project_pk)
     newest = select(func.coalesce(func.max(_t.version), 0)).where(
         _t.project_pk == project_pk, _t.detector == detector
     )

@@ -38,31 +38,14 @@ def create(settings: Settings) -> Celery:
         broker_connection_retry_on_startup=True,
         broker_transport_options={"socket_timeout": 5, "socket_connect_timeout": 2},
         beat_schedule={
-            "examine-due": {
-                "task": EXAMINE_DUE,
-                "schedule": SWEEP_S,
-                "options": {"expires": SWEEP_S * 2},
-            },
-            "end-ignores": {
-                "task": END_IGNORES,
-                "schedule": IGNORES_S,
-                "options": {"expires": IGNORES_S},
-            },
-            "look-for-spikes": {
-                "task": LOOK_FOR_SPIKES,
-                "schedule": SPIKES_S,
-                "options": {"expires": SPIKES_S},
-            },
-            "delete-old-executions": {
-                "task": DELETE_OLD,
-                "schedule": DELETE_S,
-                "options": {"expires": DELETE_S},
-            },
-            "delete-outdated": {
-                "task": DELETE_OUTDATED,
-                "schedule": OUTDATED_S,
-                "options": {"expires": OUTDATED_S},
-            },
+            task: {"task": task, "schedule": every_s, "options": {"expires": expires_s}}
+            for task, every_s, expires_s in (
+                (EXAMINE_DUE, SWEEP_S, SWEEP_S * 2),
+                (END_IGNORES, IGNORES_S, IGNORES_S),
+                (LOOK_FOR_SPIKES, SPIKES_S, SPIKES_S),
+                (DELETE_OLD, DELETE_S, DELETE_S),
+                (DELETE_OUTDATED, OUTDATED_S, OUTDATED_S),
+            )
         },
     )
     return celery

@@ -10,6 +10,7 @@ from mesedi_server.errors import UnavailableError
 from mesedi_server.store import failure_groups
 from mesedi_server.store.database import Database
 from mesedi_server.tasks.celery_app import END_IGNORES, EXAMINE_DUE, LOOK_FOR_SPIKES
+from mesedi_server.tasks.putting_off import next_time
 
 logger = logging.getLogger(__name__)
 
@@ -22,26 +23,18 @@ def register(celery: Celery, settings: Settings, database: Database) -> None:
 
     @celery.task(name=EXAMINE_DUE)
     def examine_due() -> None:
-        try:
+        with next_time("examination"):
             examine_all(database, settle_s=settings.settle_s)
-        except UnavailableError as error:
-            # The executions stay due, and the sweep comes by again.
-            logger.warning("examination put off: %s", error)
 
     @celery.task(name=END_IGNORES)
     def end_ignores() -> None:
-        try:
-            with database.transaction() as connection:
-                failure_groups.end_expired_ignores(connection)
-        except UnavailableError as error:
-            logger.warning("ignores not looked at: %s", error)
+        with next_time("end of ignores"), database.transaction() as connection:
+            failure_groups.end_expired_ignores(connection)
 
     @celery.task(name=LOOK_FOR_SPIKES)
     def look_for_spikes() -> None:
-        try:
+        with next_time("look for spikes"):
             spikes.look_everywhere(database)
-        except UnavailableError as error:
-            logger.warning("spikes not looked for: %s", error)
 
 
 def examine_all(database: Database, *, settle_s: float) -> int:

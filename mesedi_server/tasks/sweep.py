@@ -7,10 +7,10 @@ from celery import Celery
 
 from detectors import DETECTORS
 from mesedi_server import examination
-from mesedi_server.errors import UnavailableError
 from mesedi_server.store import people, projects, retention, sign_in_attempts
 from mesedi_server.store.database import Database
 from mesedi_server.tasks.celery_app import DELETE_OLD, DELETE_OUTDATED
+from mesedi_server.tasks.putting_off import next_time
 
 logger = logging.getLogger(__name__)
 
@@ -28,19 +28,14 @@ def register(celery: Celery, database: Database) -> None:
 
     @celery.task(name=DELETE_OLD)
     def delete_old() -> None:
-        try:
+        with next_time("deletion of old executions"):
             delete_old_executions(database, run_s=RUN_S)
-        except UnavailableError as error:
-            logger.warning("old executions not looked at: %s", error)
 
     @celery.task(name=DELETE_OUTDATED)
     def delete_outdated() -> None:
-        try:
-            with database.transaction() as connection:
-                people.delete_expired(connection)
-                sign_in_attempts.delete_outdated(connection)
-        except UnavailableError as error:
-            logger.warning("outdated sessions not looked at: %s", error)
+        with next_time("deletion of outdated sessions"), database.transaction() as connection:
+            people.delete_expired(connection)
+            sign_in_attempts.delete_outdated(connection)
 
 
 def delete_old_executions(database: Database, *, run_s: float) -> int:
