@@ -8,7 +8,6 @@ with `source_id`, `role` and `content`), `context` (the saved JSON value, None w
 "denominator"}}}`, with a sample for each metric that the evaluator declares and no other.
 """
 
-import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
@@ -187,10 +186,8 @@ def _plain(returned: object) -> object:
 
 
 def _amount(value: object, where: str) -> object:
-    if type(value) not in {int, float} or not math.isfinite(value):  # type: ignore[arg-type]
-        raise InvalidVerdictError(f"{where} must be a number")
-    if abs(value) > LARGEST:  # type: ignore[arg-type]
-        raise InvalidVerdictError(f"{where} must be at most {LARGEST}")
+    if type(value) not in {int, float} or not abs(value) <= LARGEST:  # type: ignore[arg-type]  # NaN
+        raise InvalidVerdictError(f"{where} must be a number of at most {LARGEST}")
     return value
 
 

@@ -283,7 +283,7 @@ RESPONSE_SCHEMA: Mapping[str, Any] = prompts.objects_schema(
         "dangerous": {"type": "boolean"},
         "danger_reason": {"type": ["string", "null"]},
         "reasoning": prompts.TEXT_SCHEMA,
-        "no_claims_reason": {"enum": [*NO_CLAIMS, None]},
+        "no_claims_reason": {"type": ["string", "null"], "enum": [*NO_CLAIMS, None]},
     }
 )
 """What a verdict looks like. Which fields go together is in the system text: the structured
