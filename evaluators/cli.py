@@ -21,18 +21,22 @@ from evaluators import transcripts
 from evaluators.assess import run as assess_lines
 from evaluators.capture import capture as capture_dataset
 from evaluators.capture import status as run_status
+from evaluators.custom import Evaluator
+from evaluators.custom import build as build_evaluator
 from evaluators.errors import EvaluatorsError
 from evaluators.evaluation import evaluate_saved
 from evaluators.factories import load as load_factory
+from evaluators.judges import Judge
+from evaluators.judges import build as build_judge
+from evaluators.ledger import Budget
 from evaluators.progress import Progress, quiet
 from evaluators.reports import details as details_report
 from evaluators.reports import text as text_report
 from evaluators.reports import write as write_reports
 from evaluators.resuming import captured_from
 from evaluators.resuming import resume as resume_capture
-from evaluators.spec import STREAMS
+from evaluators.spec import STREAMS, EvaluationSpec
 from evaluators.spec import load as load_spec
-from evaluators.store.evaluations import Budget
 from evaluators.summary import summarize, viewed
 from evaluators.targets import Target, build
 from evaluators.version import PACKAGE_VERSION
@@ -112,6 +116,9 @@ def capture(
 )
 @click.option("--max-judge-calls", type=click.IntRange(min=0), help="Frozen for the whole run.")
 @click.option("--max-judge-cost-micros", type=click.IntRange(min=0), help="Frozen too.")
+@click.option(
+    "--concurrency", type=click.IntRange(min=1), default=1, show_default=True, help="Calls at once."
+)
 @_as_json
 def evaluate(
     *,
@@ -121,20 +128,29 @@ def evaluate(
     evaluator_factory: tuple[str, ...],
     max_judge_calls: int | None,
     max_judge_cost_micros: int | None,
+    concurrency: int,
     new_evaluation: bool,
     as_json: bool,
 ) -> int:
     """Evaluate a run by a spec, or go on where it stopped.
 
-    A deterministic spec loads neither a judge nor an evaluator factory.
+    Factories are looked for in the working folder and beside the spec. A judge is loaded for
+    judged criteria only, an evaluator for criteria that name a registered one.
     """
-    del judge_factory, evaluator_factory  # only judged and registered criteria load them
     if max_judge_cost_micros is not None and max_judge_calls is None:
         raise click.UsageError("--max-judge-cost-micros needs --max-judge-calls")
     budget = None if max_judge_calls is None else Budget(max_judge_calls, max_judge_cost_micros)
     with _progress() as progress:
+        wanted = load_spec(spec)
         evaluation_id = evaluate_saved(
-            run, load_spec(spec), new_evaluation=new_evaluation, budget=budget, progress=progress
+            run,
+            wanted,
+            new_evaluation=new_evaluation,
+            judge=_judge(judge_factory, wanted, spec.parent),
+            budget=budget,
+            concurrency=concurrency,
+            evaluators=_evaluators(evaluator_factory, wanted, spec.parent),
+            progress=progress,
         )
     with viewed(run, evaluation_id, verify=False) as view:
         summary = summarize(view)
@@ -296,6 +312,18 @@ def _targets(primary: str | None, compare: str | None, folder: Path) -> dict[str
         for stream, name in named.items()
         if name is not None
     }
+
+
+def _judge(factory: str | None, spec: EvaluationSpec, folder: Path) -> Judge | None:
+    if factory is None or not spec.is_judged:
+        return None
+    return build_judge(load_factory(factory, [folder]))
+
+
+def _evaluators(factories: tuple[str, ...], spec: EvaluationSpec, folder: Path) -> list[Evaluator]:
+    if not spec.is_custom:
+        return []
+    return [build_evaluator(load_factory(name, [folder])) for name in factories]
 
 
 @contextmanager

@@ -15,10 +15,11 @@ from itertools import islice
 from pathlib import Path
 from typing import TextIO
 
+from evaluators.report_objects import input_json
 from evaluators.reports.findings import Mark, Marks, complaints
 from evaluators.reports.text import measured, would_pass
 from evaluators.store.evaluations import Case
-from evaluators.summary import STATUSES, Json, View, input_json
+from evaluators.summary import STATUSES, Json, View
 
 _LEGEND = (
     '<p>Marked: <mark class="source">in a passage</mark> '
