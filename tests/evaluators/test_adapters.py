@@ -1,10 +1,12 @@
 """Ready-made judges, against a real local server."""
 
+import re
 import socket
 import threading
 import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -524,6 +526,17 @@ def test_a_variable_that_is_missing_or_wrong_is_named(environment, variables, na
 
     with pytest.raises(FactoryError, match=named):
         from_environment()
+
+
+def test_every_variable_is_documented():
+    root = Path(__file__).parents[2]
+    source = (root / "evaluators" / "adapters" / "environment.py").read_text(encoding="utf-8")
+    page = (root / "docs" / "evaluators.md").read_text(encoding="utf-8")
+
+    names = set(re.findall(r'"(MESEDI_JUDGE_[A-Z_]+)"', source))
+
+    assert len(names) == 11
+    assert [name for name in sorted(names) if f"`{name}`" not in page] == []
 
 
 def test_a_function_is_a_judge():
