@@ -186,7 +186,8 @@ def _plain(returned: object) -> object:
 
 
 def _amount(value: object, where: str) -> object:
-    if type(value) not in {int, float} or not abs(value) <= LARGEST:  # type: ignore[arg-type]  # NaN
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not abs(value) <= LARGEST:  # type: ignore[arg-type]  # NaN is not, either
         raise InvalidVerdictError(f"{where} must be a number of at most {LARGEST}")
     return value
 
