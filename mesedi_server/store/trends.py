@@ -36,8 +36,9 @@ _p = pair_days.c
 # `width_bucket` counts from 1, 0 is below 0, BINS + 1 above 1; 1 itself belongs to the last bin.
 _DISTRIBUTION = f"""
 SELECT CASE WHEN mean = 1 THEN {BINS} ELSE width_bucket(mean, 0, 1, {BINS}) END,
-    failed > 0 OR higher_is_better AND mean < %(floor)s, count(*)
-FROM (SELECT mean, failed, higher_is_better FROM score_rollups
+    failed > 0 OR higher_is_better AND mean < %(floor)s, count(*),
+    bool_or(raw_out_of_range)
+FROM (SELECT mean, failed, higher_is_better, raw_out_of_range FROM score_rollups
     WHERE project_pk = %(project)s AND evaluator_id = %(evaluator)s AND metric_type = %(metric)s
     ORDER BY execution_pk DESC LIMIT {SAMPLE}) AS latest
 GROUP BY 1, 2
@@ -73,6 +74,8 @@ class Distribution(Struct, frozen=True, kw_only=True):
     """Means over 1."""
     unmeasured: int
     """Executions without a mean."""
+    is_out_of_range: bool = False
+    """A score without a scale lies outside [0, 1]: no floor can judge it."""
 
     @property
     def total(self) -> int:
@@ -169,14 +172,22 @@ def distribution(connection: Connection, project_pk: int, pair: Pair, floor: flo
         "floor": floor,
     }
     found: dict[int | None, dict[bool, int]] = {}
-    for place, is_failing, number in connection.exec_driver_sql(_DISTRIBUTION, parameters):
+    is_out_of_range = False
+    for place, is_failing, number, is_out in connection.exec_driver_sql(_DISTRIBUTION, parameters):
         found.setdefault(place, {})[bool(is_failing)] = number
+        is_out_of_range |= is_out
     below, *bins, above = (
         Bin(counts.get(True, 0), counts.get(False, 0))
         for counts in (found.get(place, {}) for place in range(BINS + 2))
     )
     unmeasured = sum(found.get(None, {}).values())
-    return Distribution(bins=bins, below=below, above=above, unmeasured=unmeasured)
+    return Distribution(
+        bins=bins,
+        below=below,
+        above=above,
+        unmeasured=unmeasured,
+        is_out_of_range=is_out_of_range,
+    )
 
 
 def _fill(counts: Counts, places: Sequence[int], numbers: Sequence[int]) -> None:
