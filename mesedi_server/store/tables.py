@@ -65,8 +65,12 @@ projects = Table(
     _needed("project_id", Text()),
     _needed("name", Text()),
     _time("created_at", required=True, now=True),
-    # A name of the IANA time zone database.
+    # Names of the IANA time zone database: what people want, and what days are counted by. On the way to another one,
+    # executions up to `moved_to` are counted in `next_zone`.
     _needed("time_zone", Text(), "'UTC'"),
+    _needed("counted_zone", Text(), "'UTC'"),
+    Column("next_zone", Text),
+    _needed("moved_to", BigInteger(), "0"),
     # Address of an execution's trace elsewhere, with {execution_id} in it.
     Column("trace_url_template", Text),
     # NULL: executions are kept for ever.

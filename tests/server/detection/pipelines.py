@@ -49,8 +49,12 @@ HAVING g.occurrence_count <> count(o.execution_pk) OR g.last_seen_at <> max(o.oc
     OR g.first_seen_at > min(o.occurred_at)
 """
 
-_RECOUNTED_DAYS = """
-SELECT o.group_pk, (o.occurred_at AT TIME ZONE p.time_zone)::date AS day, coalesce(left(o.release, 256), '') AS release,
+# On the way to another zone, an execution is counted in the one that it has been moved to.
+_ZONE = "CASE WHEN {row}.execution_pk <= p.moved_to THEN p.next_zone ELSE p.counted_zone END"
+
+_RECOUNTED_DAYS = f"""
+SELECT o.group_pk, (o.occurred_at AT TIME ZONE {_ZONE.format(row="o")})::date AS day,
+    coalesce(left(o.release, 256), '') AS release,
     coalesce(left(o.environment, 256), '') AS environment, count(*)::int AS occurrences
 FROM occurrences o JOIN projects p ON p.pk = o.project_pk
 WHERE o.project_pk = ANY (%(projects)s) GROUP BY 1, 2, 3, 4
@@ -64,7 +68,8 @@ WITH days AS ({_RECOUNTED_DAYS}), weeks AS (
     UNION ALL
     SELECT group_pk, date_trunc('week', day)::date, true, '', '', sum(occurrences)::int FROM days GROUP BY 1, 2
 ), pairs AS (
-    SELECT r.project_pk, r.evaluator_id, r.metric_type, (x.received_at AT TIME ZONE p.time_zone)::date AS day,
+    SELECT r.project_pk, r.evaluator_id, r.metric_type,
+        (x.received_at AT TIME ZONE {_ZONE.format(row="r")})::date AS day,
         count(*)::int AS interactions
     FROM score_rollups r JOIN executions x ON x.pk = r.execution_pk JOIN projects p ON p.pk = r.project_pk
     WHERE r.project_pk = ANY (%(projects)s)

@@ -6,6 +6,7 @@ import pytest
 from sqlalchemy import update
 
 from mesedi_server.store.tables import executions, failure_groups, projects
+from mesedi_server.tasks import moving
 from tests.factories import make_score
 from tests.server.examining import examine_all
 from tests.server.pages.browsing import Page
@@ -128,6 +129,7 @@ def test_days_are_those_of_the_projects_zone(viewer, tenant, database, received,
             connection.execute(
                 update(projects).where(projects.c.pk == tenant.project.pk).values(time_zone=zone)
             )
+        moving.move_all(database, run_s=60)
         counts[zone] = sparkline(viewer.open(f"{project}/groups?days=7"))
 
     # It is today in both, though never the same day.
