@@ -390,6 +390,34 @@ group_weeks = Table(
     ),
 )
 
+# The same by four weeks, which begin on a Monday; beside the rows of each release in each environment there are totals
+# over the releases, over the environments, and over both.
+group_periods = Table(
+    "group_periods",
+    metadata,
+    Column("group_pk", BigInteger, nullable=False),
+    Column("period", Date, nullable=False),
+    Column("any_release", Boolean, nullable=False),
+    Column("any_environment", Boolean, nullable=False),
+    _needed("release", Text()),
+    _needed("environment", Text()),
+    _project(),
+    _needed("occurrences", Integer()),
+    PrimaryKeyConstraint(
+        "group_pk", "period", "any_release", "any_environment", "release", "environment"
+    ),
+    Index(
+        "ix_group_periods_recent",
+        "project_pk",
+        "any_release",
+        "any_environment",
+        "release",
+        "environment",
+        "period",
+        postgresql_include=["group_pk", "occurrences"],
+    ),
+)
+
 # How many executions have carried a pair, by day in which they were received; kept as `group_days`.
 pair_days = Table(
     "pair_days",

@@ -67,6 +67,13 @@ WITH days AS ({_RECOUNTED_DAYS}), weeks AS (
         sum(occurrences)::int AS occurrences FROM days GROUP BY 1, 2, 4, 5
     UNION ALL
     SELECT group_pk, date_trunc('week', day)::date, true, '', '', sum(occurrences)::int FROM days GROUP BY 1, 2
+), periods AS (
+    SELECT group_pk, date '2024-01-08' + 28 * floor((day - date '2024-01-08') / 28.0)::int AS period, any_release,
+        any_environment, CASE WHEN any_release THEN '' ELSE release END AS release,
+        CASE WHEN any_environment THEN '' ELSE environment END AS environment, sum(occurrences)::int AS occurrences
+    FROM days,
+        (VALUES (true, true), (true, false), (false, true), (false, false)) AS kind (any_release, any_environment)
+    GROUP BY 1, 2, 3, 4, 5, 6
 ), pairs AS (
     SELECT r.project_pk, r.evaluator_id, r.metric_type,
         (x.received_at AT TIME ZONE {_ZONE.format(row="r")})::date AS day,
@@ -80,6 +87,9 @@ WITH days AS ({_RECOUNTED_DAYS}), weeks AS (
 ), counted_weeks AS (
     SELECT group_pk, week, is_total, release, environment, occurrences FROM group_weeks
     WHERE occurrences <> 0 AND project_pk = ANY (%(projects)s)
+), counted_periods AS (
+    SELECT group_pk, period, any_release, any_environment, release, environment, occurrences FROM group_periods
+    WHERE occurrences <> 0 AND project_pk = ANY (%(projects)s)
 ), counted_pairs AS (
     SELECT project_pk, evaluator_id, metric_type, day, interactions FROM pair_days
     WHERE interactions <> 0 AND project_pk = ANY (%(projects)s)
@@ -87,6 +97,9 @@ WITH days AS ({_RECOUNTED_DAYS}), weeks AS (
 SELECT 'group', w::text FROM ((TABLE days EXCEPT TABLE counted_days) UNION (TABLE counted_days EXCEPT TABLE days)) w
 UNION ALL
 SELECT 'week', w::text FROM ((TABLE weeks EXCEPT TABLE counted_weeks) UNION (TABLE counted_weeks EXCEPT TABLE weeks)) w
+UNION ALL
+SELECT 'period', w::text
+FROM ((TABLE periods EXCEPT TABLE counted_periods) UNION (TABLE counted_periods EXCEPT TABLE periods)) w
 UNION ALL
 SELECT 'pair', w::text FROM ((TABLE pairs EXCEPT TABLE counted_pairs) UNION (TABLE counted_pairs EXCEPT TABLE pairs)) w
 """
