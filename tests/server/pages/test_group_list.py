@@ -106,12 +106,17 @@ def test_the_share_is_of_the_executions_that_carry_the_pair(viewer, received, pr
     assert " 1 25 % open" in row(page, "ragas · faithfulness")
 
 
-def test_of_one_release_no_share_is_known(viewer, received, project):
-    received("exec-1", 1, release="r1")
+@pytest.mark.parametrize("query", ["release=r1", "environment=live", "release=r1&environment=live"])
+def test_the_page_says_that_no_share_is_known_of_one_release_or_environment(
+    viewer, received, project, query
+):
+    received("exec-1", 1, release="r1", environment="live")
 
-    page = viewer.open(f"{project}/groups?release=r1")
+    page = viewer.open(f"{project}/groups?{query}")
 
     assert " 1 \N{EN DASH} open r1 " in row(page, "ragas · faithfulness")
+    assert "Shares are not known under this filter" in page.text
+    assert "Shares are not known" not in viewer.open(f"{project}/groups?q=ragas").text
 
 
 def test_a_row_tells_the_release_of_the_latest_member(viewer, received, project):
