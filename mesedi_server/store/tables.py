@@ -75,6 +75,8 @@ projects = Table(
     Column("trace_url_template", Text),
     # NULL: executions are kept for ever.
     Column("retention_days", Integer),
+    # Assess every answer, not the failing ones alone.
+    _needed("assesses_all", Boolean(), "false"),
     UniqueConstraint("project_id"),
     UniqueConstraint("name"),
 )
@@ -499,6 +501,125 @@ halts = Table(
     _needed("requested_by", Text()),
     _time("requested_at", required=True, now=True),
     _needed("deliveries", Integer(), "0"),
+)
+
+# What evaluators said of answers. One row an answer and evaluator: a changed answer or a new revision replaces it.
+assessments = Table(
+    "assessments",
+    metadata,
+    Column("pk", BigInteger, Identity(always=True), primary_key=True),
+    _project(),
+    _owner("execution_pk", "executions.pk"),
+    _needed("answer_id", Text()),
+    # SHA-256 over question, answer and context as they were assessed.
+    _needed("answer_digest", LargeBinary()),
+    _needed("evaluator", Text()),
+    _needed("revision", Text()),
+    _needed("outcome", Text()),
+    Column("reason", Text),
+    Column("content", JSONB(none_as_null=True)),
+    _needed("quantities", Integer(), "0"),
+    _needed("unmatched", Integer(), "0"),
+    _needed("ambiguous", Integer(), "0"),
+    _needed("citations", Integer(), "0"),
+    _needed("unresolved", Integer(), "0"),
+    _time("assessed_at", required=True, now=True),
+    UniqueConstraint("execution_pk", "answer_id", "evaluator"),
+    Index("ix_assessments_recent", "project_pk", text("assessed_at DESC")),
+)
+
+# Executions whose answers are to be assessed. A row goes with the transaction that assesses them.
+assessment_work = Table(
+    "assessment_work",
+    metadata,
+    Column(
+        "execution_pk",
+        BigInteger,
+        ForeignKey("executions.pk", ondelete="CASCADE"),
+        primary_key=True,
+    ),
+    _project(),
+    _time("due_at", required=True, now=True),
+    Index("ix_assessment_work_due_at", "due_at"),
+)
+
+# How a project has its answers judged. No row: nothing is ever sent to a judge.
+judge_settings = Table(
+    "judge_settings",
+    metadata,
+    Column(
+        "project_pk", Integer, ForeignKey("projects.pk", ondelete="CASCADE"), primary_key=True
+    ),
+    _needed("is_on", Boolean(), "false"),
+    _needed("url", Text()),
+    _needed("model", Text()),
+    # Encrypted with the server's own key, which is not in the database.
+    Column("key_ciphertext", LargeBinary),
+    _needed("calls_per_day", Integer()),
+    _needed("calls_per_month", Integer()),
+    _needed("concurrency", Integer(), "1"),
+    # failing | sample | all
+    _needed("answers", Text(), "'failing'"),
+    _needed("sample_percent", Integer(), "0"),
+    _needed("min_correctness", Integer(), "7"),
+    _time("changed_at", required=True, now=True),
+    _needed("changed_by", Text()),
+)
+
+# The ledger: a call is reserved before it is sent, its reply is saved before it is read.
+judge_calls = Table(
+    "judge_calls",
+    metadata,
+    Column("pk", BigInteger, Identity(always=True), primary_key=True),
+    _project(),
+    _needed("call_id", Text()),
+    _needed("cache_key", Text()),
+    _needed("judge", Text()),
+    _needed("request", Text()),
+    _needed("status", Text()),
+    Column("reserved_cost_micros", BigInteger),
+    Column("actual_cost_micros", BigInteger),
+    Column("reply", Text),
+    Column("exception_type", Text),
+    _time("started_at", required=True, now=True),
+    _time("finished_at"),
+    Column("settlement", Text),
+    UniqueConstraint("project_pk", "cache_key"),
+    UniqueConstraint("call_id"),
+    # Budgets count the calls of a day and of a month.
+    Index("ix_judge_calls_started_at", "project_pk", "started_at"),
+    Index("ix_judge_calls_running", "started_at", postgresql_where=text("status = 'running'")),
+)
+
+# Answers that wait for the judge.
+judge_work = Table(
+    "judge_work",
+    metadata,
+    _owner("execution_pk", "executions.pk"),
+    _needed("answer_id", Text()),
+    _project(),
+    _time("due_at", required=True, now=True),
+    _needed("tries", Integer(), "0"),
+    PrimaryKeyConstraint("execution_pk", "answer_id"),
+    Index("ix_judge_work_due_at", "project_pk", "due_at"),
+)
+
+# What people say of answers; a correction is a row of its own, the last one counts.
+answer_labels = Table(
+    "answer_labels",
+    metadata,
+    Column("pk", BigInteger, Identity(always=True), primary_key=True),
+    _project(),
+    _owner("execution_pk", "executions.pk"),
+    _needed("answer_id", Text()),
+    _needed("label_id", Text()),
+    # correct | wrong | evaluator_wrong
+    _needed("label", Text()),
+    Column("note", Text),
+    _needed("actor", Text()),
+    _time("at", required=True, now=True),
+    UniqueConstraint("label_id"),
+    Index("ix_answer_labels_execution_pk", "execution_pk", "answer_id", text("pk DESC")),
 )
 
 probes = Table(
