@@ -190,8 +190,8 @@ def check_quotes(quotes: Iterable[Quote], sources: Mapping[str, str]) -> None:
             raise InvalidVerdictError(f"{shown(source_id)} is not a source that can be quoted")
         of_sources.setdefault(source_id, {})[words] = None
     for source_id, several in of_sources.items():
-        if (words := absent(several, sources[source_id])) is not None:
-            raise InvalidVerdictError(f"the quote {shown(words)} is not in {source_id}")
+        if (missing := absent(several, sources[source_id])) is not None:
+            raise InvalidVerdictError(f"the quote {shown(missing)} is not in {source_id}")
 
 
 def absent(pieces: Iterable[str], source: str) -> str | None:
