@@ -211,13 +211,13 @@ def _contradictions(verdict: Verdict) -> Iterator[str]:
 
 
 def _check_claims(claims: Sequence[Claim], answer: str, sources: Mapping[str, str]) -> None:
-    seen: set[str] = set()
+    texts: dict[str, None] = {}
     for text, _, _ in claims:
-        if text in seen:
+        if text in texts:
             raise InvalidVerdictError(f"the claim {verdicts.shown(text)} is given twice")
-        if text not in answer:
-            raise InvalidVerdictError(f"the claim {verdicts.shown(text)} is not in the answer")
-        seen.add(text)
+        texts[text] = None
+    if (words := verdicts.absent(texts, answer)) is not None:
+        raise InvalidVerdictError(f"the claim {verdicts.shown(words)} is not in the answer")
     verdicts.check_quotes((quote for claim in claims for quote in claim.evidence), sources)
 
 

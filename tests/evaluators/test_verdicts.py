@@ -141,6 +141,30 @@ def test_a_verdict_of_ten_megabytes_is_read_in_seconds():
     assert time.perf_counter() - begin < 20
 
 
+def test_a_hundred_thousand_different_quotes_are_looked_up_in_seconds():
+    numbers = [str(number) for number in range(100_000)]
+    source = "x" * 1_000_000 + " ".join(numbers)
+    quotes = [{"source_id": "answer", "quote": number} for number in numbers]
+    begin = time.perf_counter()
+
+    read = rubric.read_verdict(
+        samples.rubric(evidence=quotes), {"answer": source}, allow_not_applicable=False
+    )
+
+    assert len(read.evidence) == 100_000
+    assert time.perf_counter() - begin < 20
+
+
+@given(st.text("ab", max_size=300), st.lists(st.text("ab", min_size=1, max_size=9)))
+@example("ab" * 200 + "a", [f"{n:09b}".translate({48: "a", 49: "b"}) for n in range(200)])
+@example("".join(f"{n:09b}" for n in range(512)), [f"{n:09b}" for n in range(512)])
+@example("".join(f"{n:09b}" for n in range(1, 512)), [f"{n:09b}" for n in range(512)])
+def test_many_pieces_are_found_as_each_one_is(source, pieces):
+    missing = [piece for piece in pieces if piece not in source]
+
+    assert verdicts.absent(pieces, source) in (missing or [None])
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters()),
     lambda values: st.lists(values) | st.dictionaries(st.text(), values),
