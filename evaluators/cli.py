@@ -26,7 +26,7 @@ from evaluators.custom import build as build_evaluator
 from evaluators.errors import EvaluatorsError
 from evaluators.evaluation import evaluate_saved
 from evaluators.factories import load as load_factory
-from evaluators.judges import Judge
+from evaluators.judges import LARGEST_COST_MICROS, Judge
 from evaluators.judges import build as build_judge
 from evaluators.ledger import Budget
 from evaluators.progress import Progress, quiet
@@ -114,8 +114,14 @@ def capture(
 @click.option(
     "--evaluator-factory", multiple=True, metavar="MODULE:FUNCTION", help="A registered evaluator."
 )
-@click.option("--max-judge-calls", type=click.IntRange(min=0), help="Frozen for the whole run.")
-@click.option("--max-judge-cost-micros", type=click.IntRange(min=0), help="Frozen too.")
+@click.option(
+    "--max-judge-calls", type=click.IntRange(min=0, max=2**31), help="Frozen for the whole run."
+)
+@click.option(
+    "--max-judge-cost-micros",
+    type=click.IntRange(min=0, max=LARGEST_COST_MICROS),
+    help="Frozen too.",
+)
 @click.option(
     "--concurrency", type=click.IntRange(min=1), default=1, show_default=True, help="Calls at once."
 )

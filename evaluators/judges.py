@@ -13,6 +13,9 @@ from typing import Any, Literal, Protocol, TypeAlias, cast, get_args
 from evaluators.canonical import canonical
 from evaluators.errors import FactoryError
 
+LARGEST_COST_MICROS = 10**15
+"""A billion: sums of such costs still fit a database's integers."""
+
 FinishReason: TypeAlias = Literal["stop", "length", "refusal", "other"]
 
 
@@ -43,7 +46,9 @@ class JudgeContract:
         if type(self.max_dispatches_per_request) is not int or self.max_dispatches_per_request != 1:
             raise FactoryError("max_dispatches_per_request must be 1")
         if not _is_amount(self.max_cost_micros_per_call):
-            raise FactoryError("max_cost_micros_per_call must be an integer from 0, or None")
+            raise FactoryError(
+                "max_cost_micros_per_call must be an integer from 0 to 10**15, or None"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +107,7 @@ def checked(reply: object) -> JudgeReply:
     if reply.finish_reason not in get_args(FinishReason):
         raise ValueError("finish_reason must be stop, length, refusal or other")
     if not _is_amount(reply.actual_cost_micros):
-        raise ValueError("actual_cost_micros must be an integer from 0, or None")
+        raise ValueError("actual_cost_micros must be an integer from 0 to 10**15, or None")
     if reply.usage is not None:
         if not isinstance(reply.usage, Mapping):
             raise ValueError("usage must be an object")
@@ -111,4 +116,4 @@ def checked(reply: object) -> JudgeReply:
 
 
 def _is_amount(value: object) -> bool:
-    return value is None or (type(value) is int and value >= 0)
+    return value is None or (type(value) is int and 0 <= value <= LARGEST_COST_MICROS)

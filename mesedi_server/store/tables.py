@@ -547,9 +547,7 @@ assessment_work = Table(
 judge_settings = Table(
     "judge_settings",
     metadata,
-    Column(
-        "project_pk", Integer, ForeignKey("projects.pk", ondelete="CASCADE"), primary_key=True
-    ),
+    Column("project_pk", Integer, ForeignKey("projects.pk", ondelete="CASCADE"), primary_key=True),
     _needed("is_on", Boolean(), "false"),
     _needed("url", Text()),
     _needed("model", Text()),
