@@ -304,7 +304,7 @@ def test_a_bad_reply_is_kept_and_invalid_and_the_next_answer_is_judged(run, name
 @pytest.mark.parametrize(
     "reply", [None, 7, {"text": "{}"}, JudgeReply(b"{}"), JudgeReply("{}", "done"),
               JudgeReply("{}", actual_cost_micros=-1), JudgeReply("{}", actual_cost_micros=10**30),
-        JudgeReply("{}", actual_cost_micros=10**30), JudgeReply("{}", usage={"n": float("nan")})]
+              JudgeReply("{}", usage={"n": float("nan")})]
 )  # fmt: skip
 def test_a_reply_of_another_shape_is_invalid_and_shown(run, reply):
     details = judged(run, Judge(lambda _: reply))
