@@ -5,12 +5,8 @@ option parser's own errors included.
 """
 
 import gc
-import json
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
-from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
@@ -21,10 +17,18 @@ from evaluators import transcripts
 from evaluators.assess import run as assess_lines
 from evaluators.capture import capture as capture_dataset
 from evaluators.capture import status as run_status
+from evaluators.commands import archiving, comparing, reviewing, suites
+from evaluators.commands.shared import EXIT_CODES
+from evaluators.commands.shared import FILE as _FILE
+from evaluators.commands.shared import FOLDER as _FOLDER
+from evaluators.commands.shared import as_json as _as_json
+from evaluators.commands.shared import evaluation_id as _evaluation_id
+from evaluators.commands.shared import print_json as _print
+from evaluators.commands.shared import progress_bars as _progress
+from evaluators.commands.shared import run as _run
 from evaluators.errors import EvaluatorsError
 from evaluators.evaluation import evaluate_saved
 from evaluators.factories import load as load_factory
-from evaluators.progress import Progress, quiet
 from evaluators.reports import details as details_report
 from evaluators.reports import text as text_report
 from evaluators.reports import write as write_reports
@@ -37,16 +41,9 @@ from evaluators.summary import summarize, viewed
 from evaluators.targets import Target, build
 from evaluators.version import PACKAGE_VERSION
 
-EXIT_CODES = {"pass": 0, "fail": 2, "inconclusive": 3}
 EXIT_ERROR = 1
 _GARBAGE_THRESHOLD = 50_000  # next to nothing here refers to itself; looking costs 5 % of a run
 
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-_FOLDER = click.Path(file_okay=False, path_type=Path)
-
-_run = click.argument("run", type=click.Path(exists=True, file_okay=False, path_type=Path))
-_as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-_evaluation_id = click.option("--evaluation-id", help="Which evaluation; the latest by default.")
 _target = click.option("--target", metavar="MODULE:FACTORY", help="What answers the questions.")
 _compare_target = click.option(
     "--compare-target", metavar="MODULE:FACTORY", help="What answers them a second time."
@@ -257,6 +254,11 @@ def assess(file: BinaryIO, *, as_json: bool) -> int:
     return assess_lines(file, sys.stdout, sys.stderr)
 
 
+for _module in (comparing, reviewing, archiving, suites):
+    for _command in _module.COMMANDS:
+        cli.add_command(_command)
+
+
 def main() -> NoReturn:
     """Run the command and end the process with its exit code."""
     gc.set_threshold(_GARBAGE_THRESHOLD)
@@ -290,31 +292,6 @@ def _targets(primary: str | None, compare: str | None, folder: Path) -> dict[str
         for stream, name in named.items()
         if name is not None
     }
-
-
-@contextmanager
-def _progress() -> Iterator[Progress]:
-    """Show a bar for each kind of work on a terminal, nothing elsewhere."""
-    if not sys.stderr.isatty():
-        yield quiet
-        return
-    with ExitStack() as shown:
-        bars: dict[str, Any] = {}
-
-        def tell(doing: str, steps: int, total: int) -> None:
-            if doing not in bars:
-                shown.close()
-                bar = partial(click.progressbar, label=doing, file=sys.stderr)
-                bars[doing] = shown.enter_context(
-                    bar(length=total, update_min_steps=max(1, total // 200))
-                )
-            bars[doing].update(steps)
-
-        yield tell
-
-
-def _print(value: object) -> None:
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 def _print_summary(summary: dict[str, Any], *, as_json: bool) -> None:
