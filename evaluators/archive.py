@@ -6,9 +6,11 @@ application id, so that a copy of it stays read-only too; a directory made from 
 anywhere: nothing in it is believed before it was checked, and nothing is left behind when it fails.
 """
 
+import errno
 import json
 import os
 import shutil
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -131,7 +133,16 @@ def _unpack(path: Path, folder: Path) -> Description:
     return description
 
 
-_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError)
+_DAMAGED = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    NotImplementedError,
+    OverflowError,
+    ValueError,
+)
+"""What the reader of zip files raises where bytes were changed; a bad offset is EINVAL besides."""
 
 
 @contextmanager
@@ -141,7 +152,9 @@ def _zip(path: Path) -> Iterator[zipfile.ZipFile]:
         with zipfile.ZipFile(path) as packed:
             _check_members(packed.infolist())
             yield packed
-    except _DAMAGED as error:
+    except (*_DAMAGED, OSError) as error:
+        if isinstance(error, OSError) and error.errno != errno.EINVAL:
+            raise
         raise CorruptRunError(f"{path} is no archive: {error}") from error
 
 
