@@ -91,7 +91,7 @@ bench-eval: $(READY)  ## Measure capture and grounding beside alignmenter 0.3.5 
 
 .PHONY: test-eval-kills
 test-eval-kills: $(READY)  ## Kill captures and evaluations a few hundred times (minutes)
-	MESEDI_EVAL_KILLS=100 $(BIN)/python -m pytest tests/evaluators/test_kills.py $(ARGS)
+	MESEDI_EVAL_KILLS=100 $(BIN)/python -m pytest tests/evaluators/test_kills.py tests/evaluators/test_judge_kills.py $(ARGS)
 
 .PHONY: test-contract
 test-contract: $(READY)  ## Run the published SDK mesedi 0.7.0 against a live server

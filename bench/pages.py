@@ -65,6 +65,7 @@ def measure(app: Flask, database_url: str, visits: int) -> None:
 def _addresses(groups: Sequence[str], executions: Sequence[str]) -> dict[str, Callable[[], str]]:
     choose = random.Random(1).choice
     releases = [f"r{number}" for number in range(12)]
+    environments = ("production", "staging")
     return {
         "groups": lambda: "/groups",
         "groups, 7 days": lambda: "/groups?days=7",
@@ -72,6 +73,20 @@ def _addresses(groups: Sequence[str], executions: Sequence[str]) -> dict[str, Ca
         "groups, all days, all states": lambda: "/groups?days=all&state=all",
         "groups, a later page": lambda: f"/groups?offset={choose(range(50, 4000, 50))}",
         "groups of a release": lambda: f"/groups?release={choose(releases)}&days=90",
+        "groups of a release, all days": lambda: f"/groups?release={choose(releases)}&days=all",
+        "groups of an environment": lambda: f"/groups?environment={choose(environments)}",
+        "groups of an environment, 90 days": (
+            lambda: f"/groups?environment={choose(environments)}&days=90"
+        ),
+        "groups by everything": (
+            lambda: (
+                f"/groups?environment={choose(environments)}&release={choose(releases)}"
+                f"&metric=metric-{choose(range(5))}&state=all&q=judge&days=90"
+            )
+        ),
+        "groups of an evaluator, 90 days": (
+            lambda: f"/groups?evaluator=judge-{choose(range(1000)):04}&days=90"
+        ),
         "groups, search": lambda: f"/groups?q=judge-{choose(range(100)):02}",
         "group": lambda: f"/groups/{choose(groups)}",
         "group, one of the largest": lambda: f"/groups/{choose(groups[:50])}?days=90",

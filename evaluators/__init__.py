@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from evaluators.evaluation import evaluate_saved
+    from evaluators.report_objects import evaluation_summary
     from evaluators.spec import Criterion, EvaluationSpec
-    from evaluators.summary import evaluation_summary
 
 __all__ = [
     "Criterion",
@@ -23,7 +23,7 @@ _HOME = {
     "Criterion": "evaluators.spec",
     "EvaluationSpec": "evaluators.spec",
     "evaluate_saved": "evaluators.evaluation",
-    "evaluation_summary": "evaluators.summary",
+    "evaluation_summary": "evaluators.report_objects",
 }
 
 

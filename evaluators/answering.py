@@ -52,7 +52,8 @@ def message_digest(messages: list[Message]) -> str:
 
 def messages_before(connection: Connection, turn: PlannedTurn) -> list[Message]:
     """Return what a target is sent for a turn: all that was said before it in its session."""
-    return [{"role": role, "content": text} for role, text in answers.said_before(connection, turn)]
+    said = answers.said(connection, turn.stream, turn.session_id, turn.ordinal)
+    return [{"role": role, "content": text} for _, role, text in said]
 
 
 class _Conversation:

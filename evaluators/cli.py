@@ -29,6 +29,9 @@ from evaluators.commands.shared import run as _run
 from evaluators.errors import EvaluatorsError
 from evaluators.evaluation import evaluate_saved
 from evaluators.factories import load as load_factory
+from evaluators.ledger import Budget
+from evaluators.loading import evaluators as load_evaluators
+from evaluators.loading import judge as load_judge
 from evaluators.reports import details as details_report
 from evaluators.reports import text as text_report
 from evaluators.reports import write as write_reports
@@ -36,7 +39,6 @@ from evaluators.resuming import captured_from
 from evaluators.resuming import resume as resume_capture
 from evaluators.spec import STREAMS
 from evaluators.spec import load as load_spec
-from evaluators.store.evaluations import Budget
 from evaluators.summary import summarize, viewed
 from evaluators.targets import Target, build
 from evaluators.version import PACKAGE_VERSION
@@ -109,6 +111,9 @@ def capture(
 )
 @click.option("--max-judge-calls", type=click.IntRange(min=0), help="Frozen for the whole run.")
 @click.option("--max-judge-cost-micros", type=click.IntRange(min=0), help="Frozen too.")
+@click.option(
+    "--concurrency", type=click.IntRange(min=1), default=1, show_default=True, help="Calls at once."
+)
 @_as_json
 def evaluate(
     *,
@@ -118,20 +123,29 @@ def evaluate(
     evaluator_factory: tuple[str, ...],
     max_judge_calls: int | None,
     max_judge_cost_micros: int | None,
+    concurrency: int,
     new_evaluation: bool,
     as_json: bool,
 ) -> int:
     """Evaluate a run by a spec, or go on where it stopped.
 
-    A deterministic spec loads neither a judge nor an evaluator factory.
+    Factories are looked for in the working folder and beside the spec. A judge is loaded for
+    judged criteria only, an evaluator for criteria that name a registered one.
     """
-    del judge_factory, evaluator_factory  # only judged and registered criteria load them
     if max_judge_cost_micros is not None and max_judge_calls is None:
         raise click.UsageError("--max-judge-cost-micros needs --max-judge-calls")
     budget = None if max_judge_calls is None else Budget(max_judge_calls, max_judge_cost_micros)
     with _progress() as progress:
+        wanted = load_spec(spec)
         evaluation_id = evaluate_saved(
-            run, load_spec(spec), new_evaluation=new_evaluation, budget=budget, progress=progress
+            run,
+            wanted,
+            new_evaluation=new_evaluation,
+            judge=load_judge(judge_factory, wanted, spec.parent),
+            budget=budget,
+            concurrency=concurrency,
+            evaluators=load_evaluators(evaluator_factory, wanted, spec.parent),
+            progress=progress,
         )
     with viewed(run, evaluation_id, verify=False) as view:
         summary = summarize(view)
@@ -243,15 +257,21 @@ def report(
 
 @cli.command()
 @click.argument("file", type=click.File("rb"), default="-")
+@click.option(
+    "--verdicts",
+    "are_verdicts",
+    is_flag=True,
+    help="Read saved faithfulness verdicts instead; a line also holds verdict, min_correctness.",
+)
 @click.option("--json", "as_json", is_flag=True, help="JSON lines, as always.")
-def assess(file: BinaryIO, *, as_json: bool) -> int:
+def assess(file: BinaryIO, *, are_verdicts: bool, as_json: bool) -> int:
     """Ground single answers, without a capture: JSON lines in, an assessment a line out.
 
     A line holds question, answer and context (or passages, a list). A malformed line is named and
     makes the exit code 1.
     """
     del as_json
-    return assess_lines(file, sys.stdout, sys.stderr)
+    return assess_lines(file, sys.stdout, sys.stderr, are_verdicts=are_verdicts)
 
 
 for _module in (comparing, reviewing, archiving, suites):

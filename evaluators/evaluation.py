@@ -4,28 +4,29 @@ Nothing is written before every refusal has had its say, and nothing at all wher
 to do.
 """
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from evaluators import evidence, grounding, metrics, rundir
+from evaluators import custom, ledger, metrics, rundir
 from evaluators.canonical import digest
-from evaluators.dataset import text_of
 from evaluators.errors import EvaluationRefusedError
+from evaluators.judges import Judge
+from evaluators.ledger import Budget
 from evaluators.progress import Progress, quiet
-from evaluators.spec import Criterion, EvaluationSpec
-from evaluators.store import answers, checks, evaluations
+from evaluators.results import Means, add_pending
+from evaluators.spec import EvaluationSpec
+from evaluators.store import calls, checks, evaluations
 from evaluators.store.database import Connection, opened, transaction
-from evaluators.store.evaluations import Budget, Case, Evaluation
+from evaluators.store.evaluations import Evaluation
 from evaluators.version import PACKAGE_VERSION
 
 ENGINE = "evaluators-v2"
-_GROUNDING_REVISION = "v1"
-_BATCH = 500
-"""Results that one transaction commits; a killed process works at most this many out again."""
+_REVISION = "v1"
+"""Of each evaluator of our own; raised when the same answer may come out differently."""
 
 
 def evaluate_saved(
@@ -33,81 +34,93 @@ def evaluate_saved(
     spec: EvaluationSpec,
     *,
     new_evaluation: bool = False,
+    judge: Judge | None = None,
     budget: Budget | None = None,
+    concurrency: int = 1,
+    evaluators: Iterable[custom.Evaluator] = (),
     progress: Progress = quiet,
 ) -> str:
     """Evaluate a run, or go on where an earlier call stopped; return the evaluation's id.
+
+    Ctrl-C lets the judge calls under way finish, stores what came of them and then raises
+    KeyboardInterrupt.
 
     Args:
         directory: the run directory.
         spec: what is checked.
         new_evaluation: allow an evaluation besides those that the run has.
+        judge: what judges; needed for rubric and faithfulness criteria, unused without them.
         budget: what judges may be asked in this run; the first one given is frozen.
+        concurrency: judge calls under way at once, from 1.
+        evaluators: the registered evaluators that criteria may name.
         progress: is told how far the work is.
 
-    Raises EvaluationRefusedError, LockedRunError, RunError or CorruptRunError.
+    Raises EvaluationRefusedError, FactoryError, LockedRunError, RunError or CorruptRunError.
     """
+    means = Means(spec, judge if spec.is_judged else None, custom.registry(evaluators), concurrency)
     with rundir.locked(directory):
         with opened(directory, is_locked=True) as connection:
             frozen = checks.verify(connection)
-            _refuse(frozen, spec)
-            manifest = _manifest(connection, frozen, spec)
+            _refuse(frozen, means)
+            manifest = _manifest(connection, frozen, means)
             found, first = _earlier(connection, manifest["identity"])
             if found is None and not first and not new_evaluation:
                 raise EvaluationRefusedError(
                     "the run has another evaluation; --new-evaluation adds this one to it"
                 )
             freezes = _freezes_budget(connection, budget)
+            _refuse_budget(budget if freezes else _budget(connection), means)
             if found and not freezes and not evaluations.pending_count(connection, found):
                 return found.id
         with opened(directory, write=True) as connection:
             evaluation = found or _begin(connection, manifest, spec)
             if budget and freezes:
                 with transaction(connection):
-                    evaluations.freeze_budget(connection, budget)
-            _evaluate(connection, evaluation, spec, progress)
+                    calls.freeze_budget(connection, budget)
+            add_pending(connection, evaluation, means, progress)
     return evaluation.id
 
 
-def descriptors(spec: EvaluationSpec) -> list[dict[str, Any]]:
-    """Return what is frozen of the evaluators of a spec, metrics included."""
-    return [
-        {
-            "id": name,
-            "revision": _GROUNDING_REVISION,
-            "configuration_digest": digest({"id": name, "config": {}}),
-            "metrics": [asdict(each) for each in metrics.of_evaluators([name])],
-        }
-        for name in sorted({criterion.evaluator for criterion in spec.criteria})
-    ]
-
-
-def _refuse(frozen: dict[str, Any], spec: EvaluationSpec) -> None:
+def _refuse(frozen: dict[str, Any], means: Means) -> None:
     captured = {target["stream"] for target in frozen["targets"]}
-    for stream in spec.streams:
+    for stream in means.spec.streams:
         if stream not in captured:
             raise EvaluationRefusedError(f"the run has no stream {stream!r}")
-    for criterion in spec.criteria:
-        if criterion.is_judged:
+    for criterion in means.spec.criteria:
+        if criterion.is_judged and means.judge is None:
             raise EvaluationRefusedError(
-                f"criterion {criterion.id!r} needs a judge ({criterion.evaluator}); "
-                "this version evaluates grounding alone"
+                f"criterion {criterion.id!r} needs a judge ({criterion.evaluator}): "
+                "--judge-factory names one"
             )
-        if criterion.evaluator != "grounding":
+        if criterion.is_custom and criterion.evaluator not in means.registered:
             raise EvaluationRefusedError(
-                f"criterion {criterion.id!r}: no evaluator {criterion.evaluator!r} is registered"
+                f"criterion {criterion.id!r}: no evaluator {criterion.evaluator!r} is registered; "
+                "--evaluator-factory names one"
             )
+    if type(means.concurrency) is not int or means.concurrency < 1:
+        raise EvaluationRefusedError("concurrency must be an integer from 1")
 
 
-def _manifest(
-    connection: Connection, frozen: dict[str, Any], spec: EvaluationSpec
-) -> dict[str, Any]:
+def _refuse_budget(budget: Budget | None, means: Means) -> None:
+    if means.judge is None:
+        return
+    if budget is None:
+        raise EvaluationRefusedError("a judged evaluation needs a budget: --max-judge-calls")
+    bound = means.judge.contract.max_cost_micros_per_call
+    if budget.max_cost_micros is not None and bound is None:
+        raise EvaluationRefusedError(
+            "the budget limits the cost, and the judge does not say what a call can cost at most"
+        )
+
+
+def _manifest(connection: Connection, frozen: dict[str, Any], means: Means) -> dict[str, Any]:
+    judge = means.judge
     identifying = {
-        "spec": spec.to_json(),
-        "judge": None,
-        "inputs_digest": evaluations.inputs_digest(_inputs(connection, spec)),
+        "spec": means.spec.to_json(),
+        "judge": None if judge is None else json.loads(ledger.contract_json(judge.contract)),
+        "inputs_digest": evaluations.inputs_digest(_inputs(connection, means.spec)),
         "engine_revision": ENGINE,
-        "evaluators": descriptors(spec),
+        "evaluators": list(_evaluators(means)),
         "package_version": PACKAGE_VERSION,
     }
     return {
@@ -118,6 +131,20 @@ def _manifest(
         **identifying,
         "created_at": rundir.now(),
     }
+
+
+def _evaluators(means: Means) -> Iterator[dict[str, Any]]:
+    """Yield what is frozen of each evaluator of a spec, metrics included."""
+    for name in sorted({criterion.evaluator for criterion in means.spec.criteria}):
+        own = means.registered.get(name)
+        configuration = digest({"id": name, "config": {}})
+        measures = metrics.of_evaluators([name]) if own is None else own.metrics
+        yield {
+            "id": name,
+            "revision": _REVISION if own is None else own.revision,
+            "configuration_digest": configuration if own is None else own.configuration_digest,
+            "metrics": [asdict(each) for each in measures],
+        }
 
 
 def _inputs(connection: Connection, spec: EvaluationSpec) -> Iterator[evaluations.FrozenInput]:
@@ -135,73 +162,25 @@ def _earlier(connection: Connection, identity: str) -> tuple[Evaluation | None, 
     )
 
 
+def _budget(connection: Connection) -> Budget | None:
+    return calls.budget(connection) if evaluations.exist(connection) else None
+
+
 def _freezes_budget(connection: Connection, given: Budget | None) -> bool:
+    """Say whether a budget is the run's first. One that was raised since may be named as it was."""
     if given is None:
         return False
-    stored = evaluations.budget(connection) if evaluations.exist(connection) else None
-    if stored not in {None, given}:
-        raise EvaluationRefusedError(f"the budget of this run is frozen: {stored}")
-    return stored is None
+    stored = _budget(connection)
+    if stored is None:
+        return True
+    if given not in {stored, calls.frozen_budget(connection)}:
+        raise EvaluationRefusedError(
+            f"the budget of this run is frozen ({stored.in_words()}); mesedi-eval budget raises it"
+        )
+    return False
 
 
 def _begin(connection: Connection, manifest: dict[str, Any], spec: EvaluationSpec) -> Evaluation:
     with transaction(connection):
         evaluations.create_tables(connection)
         return evaluations.add(connection, manifest, _inputs(connection, spec))
-
-
-def _evaluate(
-    connection: Connection, evaluation: Evaluation, spec: EvaluationSpec, progress: Progress
-) -> None:
-    criteria = {criterion.id: criterion for criterion in spec.criteria}
-    total = evaluations.planned(connection, evaluation)
-    told = partial(progress, "Evaluating")
-    told(total - evaluations.pending_count(connection, evaluation), total)
-    begin = 0
-    while batch := evaluations.pending(connection, evaluation, begin, _BATCH):
-        recorded_at = rundir.now()
-        results = [
-            (case.number, _result(criteria[case.input.criterion_id], case, recorded_at))
-            for case in batch
-        ]
-        with transaction(connection):
-            evaluations.add_results(connection, evaluation, results)
-        begin = batch[-1].number + 1
-        told(len(batch), total)
-
-
-def _result(criterion: Criterion, case: Case, recorded_at: str) -> dict[str, Any]:
-    status, reason, assessment = _assess(criterion, case)
-    return {
-        "schema_version": 1,
-        "input_key": case.input.key,
-        "status": status,
-        "call_id": None,
-        "verdict": None,
-        "assessment": None if assessment is None else {"kind": "grounding", **assessment.content()},
-        "metrics": {} if assessment is None else assessment.samples(),
-        "reason": reason,
-        "recorded_at": recorded_at,
-    }
-
-
-def _assess(
-    criterion: Criterion, case: Case
-) -> tuple[str, str | None, grounding.Assessment | None]:
-    if case.input.observation_digest is None:
-        return "missing_capture", "no answer was captured", None
-    bundle, text = read_evidence(case)
-    if isinstance(bundle, evidence.MissingEvidence):
-        return "missing_evidence", bundle.reason, None
-    if criterion.evidence_requirement == "complete_context":
-        return "missing_evidence", "nobody knows whether the context is complete", None
-    assessment = grounding.assess(text, bundle)
-    return assessment.outcome, None, assessment
-
-
-def read_evidence(case: Case) -> tuple[evidence.Bundle | evidence.MissingEvidence, str]:
-    """Return what an answer may lean on, and the answer."""
-    text, context, _ = answers.answer_parts(case.answer, case.record)
-    question = None if case.question is None else text_of(case.question)
-    source_id = f"turn:{case.input.question_ordinal}"
-    return evidence.read(context, question, source_id), text

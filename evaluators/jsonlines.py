@@ -1,6 +1,8 @@
 """JSON lines from anywhere: each line is one object, or is refused for a reason in words."""
 
 import json
+import math
+from collections.abc import Callable
 from typing import Any
 
 from evaluators.canonical import canonical
@@ -24,19 +26,59 @@ def read_canonical(line: bytes, *, is_first: bool = False) -> tuple[dict[str, An
         line: UTF-8, with or without a line end of any kind.
         is_first: The first line of a file, where a byte order mark can stand.
     """
+    value = _object(line, is_first=is_first, parse_constant=_refuse)
+    return value, _checked(value)
+
+
+def read_apart(
+    line: bytes,
+    name: str,
+    objects: Callable[[list[tuple[str, Any]]], dict[str, Any]],
+    *,
+    is_first: bool = False,
+) -> dict[str, Any]:
+    """Read the JSON object of a line, all but one member as strictly as `read_object`.
+
+    Args:
+        line: As in `read_canonical`.
+        name: The member whose numbers and strings are somebody else's to refuse.
+        objects: Makes each object of the line out of its members.
+        is_first: As in `read_canonical`.
+    """
+    value = _object(line, is_first=is_first, object_pairs_hook=objects, parse_int=_any_integer)
+    _checked({key: member for key, member in value.items() if key != name})
+    return value
+
+
+def _object(line: bytes, *, is_first: bool, **hooks: Any) -> dict[str, Any]:
     if is_first and line.startswith(_BOM):
         raise LineError("starts with a byte order mark; save the file as UTF-8 without it")
     try:
-        value = json.loads(line.decode(), parse_constant=_refuse)
-        content = canonical(value)
-        content.encode()
+        value = json.loads(line.decode(), **hooks)
     except LineError:
         raise
     except (ValueError, RecursionError) as error:
         raise LineError(_reason(error)) from error
     if not isinstance(value, dict):
         raise LineError("is not a JSON object")
-    return value, content
+    return value
+
+
+def _checked(value: dict[str, Any]) -> str:
+    try:
+        content = canonical(value)
+        content.encode()
+    except (ValueError, RecursionError) as error:
+        raise LineError(_reason(error)) from error
+    return content
+
+
+def _any_integer(digits: str) -> float:
+    """Read an integer; one that Python refuses to read is as good as infinite."""
+    try:
+        return int(digits)
+    except ValueError:
+        return math.inf
 
 
 def _refuse(name: str) -> None:

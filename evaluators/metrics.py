@@ -12,7 +12,7 @@ Entry: TypeAlias = dict[str, str | float | int | None]
 class Sample(TypedDict):
     """What one answer adds to one metric."""
 
-    numerator: int
+    numerator: float
     denominator: int
 
 
@@ -141,7 +141,9 @@ class Totals:
 
     def __init__(self, descriptors: Iterable[Descriptor]) -> None:
         self._descriptors = tuple(descriptors)
-        self._sums = {descriptor.id: (0, 0) for descriptor in self._descriptors}
+        self._sums: dict[str, tuple[float, int]] = {
+            descriptor.id: (0, 0) for descriptor in self._descriptors
+        }
 
     def add(self, samples: Mapping[str, Sample]) -> None:
         """Add an answer's saved samples; those of other metrics are another group's."""

@@ -7,16 +7,16 @@ passages: another evaluation of the same answers by the same criterion can use t
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from evaluators import evidence, rundir
+from evaluators import rundir
 from evaluators.canonical import canonical, digest
-from evaluators.dataset import text_of
 from evaluators.errors import SHOWN_PROBLEMS, ReviewError, RunError
+from evaluators.evidence import Bundle
 from evaluators.jsonlines import LineError, read_object
-from evaluators.store import answers, checks, evaluations, reviews
+from evaluators.material import Material
+from evaluators.store import checks, evaluations, reviews
 from evaluators.store.database import Connection, opened, transaction
 from evaluators.store.evaluations import Case
 from evaluators.summary import Json, View
@@ -78,24 +78,21 @@ def export(view: View, out: Path, *, statuses: Collection[str] = (), force: bool
 def tasks(view: View) -> Iterator[tuple[Case, Json]]:
     """Yield every case whose answer was captured, with its task but for the annotation."""
     criteria = {each["id"]: each for each in view.manifest["spec"]["criteria"]}
-    captured = (case for case in view.cases() if case.input.observation_digest is not None)
-    for stream, cases in groupby(captured, key=lambda case: case.input.stream):
-        turns = reviews.conversations(view.connection, stream)
-        ordinal, conversation = next(turns)
-        for case in cases:
-            while ordinal < case.input.ordinal:
-                ordinal, conversation = next(turns)
-            yield case, _task(view, case, criteria[case.input.criterion_id], conversation)
+    for case in view.cases():
+        material = Material(view.connection, case)
+        if material.is_captured:
+            yield case, _task(view, material, criteria[case.input.criterion_id])
 
 
-def _task(view: View, case: Case, criterion: Json, conversation: list[Json]) -> Json:
+def _task(view: View, material: Material, criterion: Json) -> Json:
+    case = material.case
     subject = {
         "run_id": view.run["id"],
         "input_key": case.input.key,
         "case_id": case.case_id,
         "case_revision": case.case_revision,
         "criterion": criterion,
-        "evidence": _evidence(case, conversation),
+        "evidence": _evidence(material),
     }
     return {
         "schema_version": 1,
@@ -105,20 +102,17 @@ def _task(view: View, case: Case, criterion: Json, conversation: list[Json]) -> 
     }
 
 
-def _evidence(case: Case, conversation: list[Json]) -> Json:
-    answer, context, _ = answers.answer_parts(case.answer, case.record)
-    question = None if case.question is None else text_of(case.question)
-    source_id = f"turn:{case.input.question_ordinal}"
-    bundle = evidence.read(context, question, source_id)
+def _evidence(material: Material) -> Json:
+    found = material.evidence
     passages = None
-    if isinstance(bundle, evidence.Bundle):
-        passages = [each._asdict() for each in bundle.passages]
+    if isinstance(found, Bundle):
+        passages = [each._asdict() for each in found.passages]
     return {
-        "conversation": list(conversation),
-        "answer": answer,
-        "question": question,
+        "conversation": [turn._asdict() for turn in material.conversation],
+        "answer": material.answer,
+        "question": material.question,
         "passages": passages,
-        "context": context if passages is None else None,
+        "context": material.context if passages is None else None,
     }
 
 

@@ -85,6 +85,16 @@ class Criterion:
         """Say whether a judge is asked."""
         return self.evaluator in {"rubric", "faithfulness"}
 
+    @property
+    def is_custom(self) -> bool:
+        """Say whether a registered evaluator is asked."""
+        return self.evaluator not in _RULES
+
+    @property
+    def needs_bundle(self) -> bool:
+        """Say whether question and passages must be readable."""
+        return self.evaluator in {"grounding", "faithfulness"}
+
     def _check_rubric(self, rules: _Rules, where: str) -> None:
         if self.rubric is not None:
             _check_text(self.rubric, f"{where}: rubric")
@@ -170,6 +180,16 @@ class EvaluationSpec:
         _check_unique(self.streams, f"{where}: stream")
         if type(self.sample) is not int or self.sample < 0:
             raise SpecError(f"{where}: sample must be an integer from 0")
+
+    @property
+    def is_judged(self) -> bool:
+        """Say whether any criterion asks a judge."""
+        return any(criterion.is_judged for criterion in self.criteria)
+
+    @property
+    def is_custom(self) -> bool:
+        """Say whether any criterion asks a registered evaluator."""
+        return any(criterion.is_custom for criterion in self.criteria)
 
     def to_json(self) -> dict[str, Any]:
         """Return the spec with every default filled in."""

@@ -8,22 +8,24 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from evaluators import gates, strict
+from evaluators import gates, loading, strict
 from evaluators import spec as specs
 from evaluators.canonical import digest
 from evaluators.capture import capture
 from evaluators.checking import checked
+from evaluators.custom import Evaluator
 from evaluators.errors import CaptureFailedError, ResumeRefusedError, RunError, SpecError
 from evaluators.evaluation import evaluate_saved
 from evaluators.factories import load as load_factory
 from evaluators.gates import Policy
+from evaluators.judges import Judge
+from evaluators.ledger import Budget
 from evaluators.progress import Progress, quiet
 from evaluators.reports import ARTIFACTS, write_forms
 from evaluators.resuming import resume
 from evaluators.spec import EvaluationSpec
 from evaluators.store import checks, state
 from evaluators.store.database import opened
-from evaluators.store.evaluations import Budget
 from evaluators.summary import Json, viewed
 from evaluators.targets import Target, build
 
@@ -77,6 +79,15 @@ class Suite:
         """Load what answers; nothing for recorded answers. Raises FactoryError."""
         name = self.snapshot["target_factory"]
         return {} if name is None else {"primary": build(load_factory(name, [self.folder]))}
+
+    def judge(self) -> Judge | None:
+        """Load what judges; nothing without a judged criterion. Raises FactoryError."""
+        return loading.judge(self.snapshot["judge_factory"], self.spec, self.folder)
+
+    def evaluators(self) -> list[Evaluator]:
+        """Load the registered evaluators that criteria name. Raises FactoryError."""
+        names = self.snapshot["evaluator_factories"] or ()
+        return loading.evaluators(names, self.spec, self.folder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,11 +219,13 @@ def run(
     missing keep it from passing. Raises EvaluatorsError for everything else.
     """
     _refuse_early(suite)
+    # Loaded before a target is paid, since loading can fail.
+    means = suite.judge(), suite.evaluators()
     if resumed is None:
         directory, error = _captured(suite, out, progress)
     else:
         directory, error = resumed, _continued(suite, resumed, progress)
-    evaluation_id = _evaluated(suite, directory, progress)
+    evaluation_id = _evaluated(suite, directory, *means, progress)
     with viewed(directory, evaluation_id) as view:
         summary = checked(view, suite.policy, suite.baseline, suite.baseline_evaluation_id)
         # Derived from the run alone, so they may always be written anew.
@@ -237,10 +250,22 @@ def _refuse_early(suite: Suite) -> None:
             pass
 
 
-def _evaluated(suite: Suite, directory: Path, progress: Progress) -> str:
-    # A capture that went on has other inputs than before, hence maybe another evaluation.
+def _evaluated(
+    suite: Suite,
+    directory: Path,
+    judge: Judge | None,
+    evaluators: list[Evaluator],
+    progress: Progress,
+) -> str:
     return evaluate_saved(
-        directory, suite.spec, new_evaluation=True, budget=suite.budget, progress=progress
+        directory,
+        suite.spec,
+        # A capture that went on has other inputs than before, hence maybe another evaluation.
+        new_evaluation=True,
+        judge=judge,
+        budget=suite.budget,
+        evaluators=evaluators,
+        progress=progress,
     )
 
 

@@ -11,11 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from evaluators import metrics
-from evaluators.dataset import text_of
 from evaluators.errors import RunError
-from evaluators.evaluation import read_evidence
-from evaluators.evidence import MissingEvidence
-from evaluators.store import answers, attempts, checks, evaluations, plan
+from evaluators.store import attempts, calls, checks, evaluations, plan
 from evaluators.store.database import Connection, opened
 from evaluators.store.evaluations import Case, Evaluation
 
@@ -52,22 +49,6 @@ class View:
     def cases(self, *, texts: bool = True) -> Iterator[Case]:
         """Yield every case in order."""
         return evaluations.cases(self.connection, self.evaluation, texts=texts)
-
-
-def evaluation_summary(
-    directory: Path, evaluation_id: str | None = None, *, details: bool = False
-) -> Json:
-    """Return what an evaluation says, by default the latest.
-
-    With `details` also manifest, inputs, results and calls, all at once in memory; `stream_parts`
-    gives them one by one. Raises RunError, CorruptRunError.
-    """
-    with viewed(directory, evaluation_id) as view:
-        summary = summarize(view)
-        if details:
-            summary["manifest"] = view.manifest
-            summary.update({name: list(items) for name, items in stream_parts(view)})
-        return summary
 
 
 @contextmanager
@@ -224,11 +205,12 @@ def _descriptors(manifest: Json, used: Iterable[str]) -> dict[str, tuple[metrics
 
 
 def _budget(view: View) -> Json:
-    limits = evaluations.budget(view.connection)
+    limits = calls.budget(view.connection)
     return {
         "scope": "durable_evaluations",
         "limits": None if limits is None else asdict(limits),
-        **asdict(evaluations.spending(view.connection)),
+        "changes": calls.budget_changes(view.connection),
+        **asdict(calls.spending(view.connection)),
         "target": {
             "scope": "capture_run",
             "max_calls": view.run["max_target_calls"],
@@ -236,86 +218,3 @@ def _budget(view: View) -> Json:
             "actual_cost_micros": None,
         },
     }
-
-
-# Details
-
-
-def stream_parts(view: View) -> Iterator[tuple[str, Iterator[Json]]]:
-    """Yield the long lists of a report, each to be read before the next."""
-    yield "inputs", (input_json(view, case) for case in view.cases())
-    yield (
-        "results",
-        (result_json(view, case) for case in view.cases(texts=False) if case.result is not None),
-    )
-    yield "calls", iter(())
-
-
-def result_json(view: View, case: Case) -> Json:
-    """Return a result as reports show it."""
-    return {
-        "id": f"{view.evaluation.id}:{case.number}",
-        "evaluation_id": view.evaluation.id,
-        **(case.result or {}),
-    }
-
-
-def input_json(view: View, case: Case) -> Json:
-    """Return an input as reports show it, rebuilt from the texts that are stored once."""
-    frozen = case.input
-    unavailable, data = _data(case)
-    observation = answers.observation_id(view.run["id"], frozen.stream, frozen.ordinal)
-    return {
-        "schema_version": 1,
-        "key": frozen.key,
-        "stream": frozen.stream,
-        "ordinal": frozen.ordinal,
-        "session_id": case.session_id,
-        "criterion_id": frozen.criterion_id,
-        "observation_id": observation if frozen.observation_digest else None,
-        "observation_digest": frozen.observation_digest,
-        "request": None,
-        "sources": _sources(data),
-        "unavailable": unavailable,
-        "tags": case.tags,
-        "persona_ids": [] if case.persona_id is None else [case.persona_id],
-        "evaluator": _evaluator(view, frozen.criterion_id),
-        "data": data,
-        "payload": None,
-        "case_id": case.case_id,
-        "case_revision": case.case_revision,
-        "split_group": case.split_group,
-    }
-
-
-def _evaluator(view: View, criterion_id: str) -> str:
-    for criterion in view.manifest["spec"]["criteria"]:
-        if criterion["id"] == criterion_id:
-            return str(criterion.get("evaluator", "rubric"))
-    raise RunError(f"the spec has no criterion {criterion_id!r}")
-
-
-def _data(case: Case) -> tuple[str | None, Json | None]:
-    if case.input.observation_digest is None:
-        return "missing_capture", None
-    bundle, answer = read_evidence(case)
-    if isinstance(bundle, MissingEvidence):
-        question = None if case.question is None else text_of(case.question)
-        source_id = None if question is None else f"turn:{case.input.question_ordinal}"
-        passages = None
-    else:
-        question, source_id = bundle.question.text, bundle.question.source_id
-        passages = [passage._asdict() for passage in bundle.passages]
-    return None if passages is not None else "missing_evidence", {
-        "answer": answer,
-        "question": question,
-        "question_source_id": source_id,
-        "passages": passages,
-    }
-
-
-def _sources(data: Json | None) -> dict[str, str]:
-    if data is None or data["passages"] is None:
-        return {}
-    texts = {passage["source_id"]: passage["text"] for passage in data["passages"]}
-    return {data["question_source_id"]: data["question"], **texts}

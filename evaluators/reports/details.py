@@ -3,7 +3,8 @@
 import json
 from typing import TextIO
 
-from evaluators.summary import Json, View, stream_parts
+from evaluators.report_objects import stream_parts
+from evaluators.summary import Json, View
 
 
 def write(view: View, summary: Json, out: TextIO) -> None:
@@ -22,4 +23,9 @@ def write(view: View, summary: Json, out: TextIO) -> None:
 
 
 def _dumped(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    text = json.dumps(value, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half a surrogate pair in a judge's reply
+        return json.dumps(value)
+    return text

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
+from evaluators.prompts import ANSWER_ID
+from evaluators.reports import judgments
 from evaluators.summary import Json
 
 _BAD = ("unmatched", "ambiguous")
@@ -33,6 +35,8 @@ class Marks:
         assessment = result.get("assessment") or {}
         self._mark_quantities(data["answer"], assessment.get("quantities", ()))
         self._mark_citations(data["answer"], assessment.get("citations", ()))
+        self._mark_claims(data["answer"], judgments.claims(result))
+        self._mark_quotes(data["answer"], judgments.quotes(result))
         self.answer.sort(key=lambda mark: mark.begin)
 
     def source_anchor(self, source_id: str) -> str:
@@ -53,7 +57,7 @@ class Marks:
                 title = f"{title}: {quantity['evidence']['source_id']}"
             self.answer.append(Mark(begin, end, quantity["status"], title, anchor, target))
 
-    def _mark_source(self, evidence: Json | None, back: str) -> str | None:
+    def _mark_source(self, evidence: Json | None, back: str | None) -> str | None:
         if evidence is None:
             return None
         source_id, quote = evidence["source_id"], evidence["quote"]
@@ -82,6 +86,27 @@ class Marks:
             status = "unresolved" if unresolved else "citation"
             self.answer.append(Mark(begin, end, status, title, f"{self._case}-a{begin}", target))
 
+    def _mark_claims(self, answer: str, claims: Iterable[Json]) -> None:
+        for claim in claims:
+            begin = answer.find(claim["text"])
+            anchor = f"{self._case}-a{begin}"
+            targets = [self._mark_source(quote, anchor) for quote in claim["evidence"]]
+            shown = [quote["source_id"] for quote in claim["evidence"]]
+            title = ": ".join([claim["status"], *filter(None, [", ".join(shown)])])
+            target = next(filter(None, targets), None)
+            end = begin + len(claim["text"])
+            self.answer.append(Mark(begin, end, claim["status"], title, anchor, target))
+
+    def _mark_quotes(self, answer: str, quotes: Iterable[Json]) -> None:
+        for quote in quotes:
+            if quote["source_id"] != ANSWER_ID:
+                self._mark_source(quote, None)
+                continue
+            begin = answer.find(quote["quote"])
+            end = begin + len(quote["quote"])
+            anchor = f"{self._case}-a{begin}"
+            self.answer.append(Mark(begin, end, "support", "quoted by the judge", anchor, None))
+
 
 def _brackets(citations: Iterable[Json]) -> Iterator[tuple[str, list[Json]]]:
     """Group the numbers of each bracket: `[1,3]` is two findings with one quote."""
@@ -93,6 +118,7 @@ def _brackets(citations: Iterable[Json]) -> Iterator[tuple[str, list[Json]]]:
 
 def complaints(result: Json) -> Iterator[str]:
     """Yield a line for every finding that keeps an answer from being met."""
+    yield from judgments.complaints(result)
     assessment = result.get("assessment") or {}
     for quantity in assessment.get("quantities", ()):
         if quantity["status"] in _BAD:

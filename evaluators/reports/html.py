@@ -15,11 +15,13 @@ from itertools import islice
 from pathlib import Path
 from typing import TextIO
 
+from evaluators.report_objects import input_json
 from evaluators.reports import release
 from evaluators.reports.findings import Mark, Marks, complaints
+from evaluators.reports.judgments import explanation
 from evaluators.reports.text import measured, would_pass
 from evaluators.store.evaluations import Case
-from evaluators.summary import STATUSES, Json, View, input_json
+from evaluators.summary import STATUSES, Json, View
 
 _LEGEND = (
     '<p>Marked: <mark class="source">in a passage</mark> '
@@ -183,10 +185,12 @@ def _sides(case: Case, data: Json | None) -> str:
     result = case.result or {}
     marks = Marks(case.number, data, result)
     faults = "".join(f"<li>{escape(line)}</li>" for line in complaints(result))
+    words = explanation(result)
     return (
         f'<div class="sides"><section><h3>Question</h3>{_question(data, marks)}'
         f"<h3>Answer</h3>{_text(data['answer'], marks.answer)}"
-        f"{f'<ul>{faults}</ul>' if faults else ''}</section>\n"
+        f"{f'<ul>{faults}</ul>' if faults else ''}{f'<p>{escape(words)}</p>' if words else ''}"
+        "</section>\n"
         f"<section><h3>Passages</h3>{_passages(data, marks)}</section></div>"
     )
 

@@ -4,6 +4,7 @@ import json
 import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 from evaluators import rundir
@@ -59,16 +60,21 @@ def first_unanswered(connection: sqlite3.Connection, stream: str) -> PlannedTurn
     return None if row is None else PlannedTurn._make(row)
 
 
-def said_before(connection: sqlite3.Connection, turn: PlannedTurn) -> Iterator[tuple[str, str]]:
-    """Yield (role, text) of what was said in the same session and stream before this turn."""
+def said(
+    connection: sqlite3.Connection, stream: str, session_id: str, before: int
+) -> list[tuple[int, str, str]]:
+    """Return (ordinal, role, text) of a session's committed turns before an ordinal, in order."""
+    # Backwards from there, as sessions lie together: the sessions before it are not walked through.
     rows = connection.execute(
-        "SELECT role, answer, content FROM inputs JOIN dataset USING (position) "
+        "SELECT session_id, ordinal, role, answer, content FROM records "
+        "JOIN inputs USING (stream, ordinal) JOIN dataset USING (position) "
         "LEFT JOIN observations USING (stream, ordinal) "
-        "WHERE stream = ? AND session_id = ? AND ordinal < ? ORDER BY ordinal",
-        (turn.stream, turn.session_id, turn.ordinal),
+        "WHERE records.stream = ? AND records.ordinal < ? ORDER BY records.ordinal DESC",
+        (stream, before),
     )
-    for role, answer, content in rows:
-        yield role, answer_parts(answer, content)[0]
+    own = takewhile(lambda row: row[0] == session_id, rows)
+    found = [(ordinal, role, answer_parts(*texts)[0]) for _, ordinal, role, *texts in own]
+    return found[::-1]
 
 
 def committed(connection: sqlite3.Connection, stream: str) -> Iterator[tuple[str, str | None]]:

@@ -1,15 +1,13 @@
 """Copies of a run's database that are never written to again, and a look into foreign ones."""
 
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
 
 from evaluators.errors import CorruptRunError
-from evaluators.store import checks, evaluations, reviews
+from evaluators.store import calls, checks, evaluations, reviews
 from evaluators.store.database import ARCHIVED, Connection, opened
-from evaluators.store.evaluations import Evaluation
 
 
 def copy(directory: Path, path: Path) -> str:
@@ -64,24 +62,27 @@ def _refuse_unsafe(connection: sqlite3.Connection) -> None:
 
 
 def verify_all(connection: Connection) -> str:
-    """Check captures, evaluations, results and reviews against their digests; return the run id.
+    """Check captures, evaluations, results, judge calls and reviews against their digests; return the run id.
 
     Raises CorruptRunError, RunError.
     """
     run_id: str = checks.verify(connection)["id"]
-    for evaluation in _evaluations(connection):
-        for _ in evaluations.cases(connection, evaluation, texts=False):
-            pass
+    if evaluations.exist(connection):
+        _verify_evaluations(connection)
     for _ in reviews.stored(connection):
         pass
     return run_id
 
 
-def _evaluations(connection: Connection) -> Iterator[Evaluation]:
-    if not evaluations.exist(connection):
-        return
-    ids = connection.execute("SELECT id FROM evaluation_manifests ORDER BY sequence").fetchall()
-    for (evaluation_id,) in ids:
-        found = evaluations.of_id(connection, evaluation_id)
-        if found is not None:
-            yield found
+def _verify_evaluations(connection: Connection) -> None:
+    for evaluation_id in _ids(connection, "evaluation_manifests"):
+        evaluation = evaluations.of_id(connection, evaluation_id)
+        if evaluation is not None:
+            for _ in evaluations.cases(connection, evaluation, texts=False):
+                pass
+    for call_id in _ids(connection, "judge_calls"):
+        calls.of_id(connection, call_id)
+
+
+def _ids(connection: Connection, table: str) -> list[str]:
+    return [found for (found,) in connection.execute(f"SELECT id FROM {table} ORDER BY rowid")]

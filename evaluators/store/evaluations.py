@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from evaluators import rundir
 from evaluators.canonical import ListDigest, canonical, text_digest
 from evaluators.errors import CorruptRunError, RunError
+from evaluators.store import calls
 from evaluators.store.database import batches, count
 from evaluators.store.state import add_event
 
@@ -16,12 +16,6 @@ TABLE_VERSION = 1
 
 _SCHEMA = """
 CREATE TABLE evaluation_schema (version INTEGER NOT NULL);
-CREATE TABLE judge_budget (
-    only INTEGER PRIMARY KEY CHECK (only = 1),
-    max_calls INTEGER NOT NULL CHECK (max_calls >= 0),
-    max_cost_micros INTEGER CHECK (max_cost_micros >= 0),
-    frozen_at TEXT NOT NULL
-);
 CREATE TABLE evaluation_manifests (
     sequence INTEGER PRIMARY KEY AUTOINCREMENT,
     id TEXT NOT NULL UNIQUE,
@@ -40,20 +34,15 @@ CREATE TABLE evaluation_inputs (
     PRIMARY KEY (evaluation, number),
     FOREIGN KEY (stream, ordinal) REFERENCES inputs
 ) WITHOUT ROWID;
-CREATE TABLE judge_calls (
-    id TEXT PRIMARY KEY,
-    cache_key TEXT NOT NULL UNIQUE,
-    judge TEXT NOT NULL,
-    request TEXT NOT NULL,
-    status TEXT NOT NULL,
-    reserved_cost_micros INTEGER,
-    actual_cost_micros INTEGER,
-    reply TEXT,
-    exception_type TEXT,
-    started_at TEXT NOT NULL,
-    finished_at TEXT
-);
 CREATE TABLE evaluation_results (
+    evaluation INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    content TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    PRIMARY KEY (evaluation, number),
+    FOREIGN KEY (evaluation, number) REFERENCES evaluation_inputs
+);
+CREATE TABLE evaluation_waiting (
     evaluation INTEGER NOT NULL,
     number INTEGER NOT NULL,
     content TEXT NOT NULL,
@@ -101,7 +90,8 @@ class Case(NamedTuple):
     """An input with all that is stored of it.
 
     `record` is the dataset's record of the turn, `answer` a generated answer, `question` the
-    record of the question; `result` is None while it is pending.
+    record of the question; `result` is None while it is pending. A result that waits for a person is
+    shown like another.
     """
 
     number: int
@@ -116,14 +106,6 @@ class Case(NamedTuple):
     answer: str | None
     question: str | None
     result: dict[str, Any] | None
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """What judges may be asked in the whole capture; a cost of None means no limit in money."""
-
-    max_calls: int
-    max_cost_micros: int | None = None
 
 
 def exist(connection: sqlite3.Connection) -> bool:
@@ -141,7 +123,7 @@ def create_tables(connection: sqlite3.Connection) -> None:
     """Make the tables of evaluations unless they are there."""
     if exist(connection):
         return
-    for statement in _SCHEMA.split(";"):
+    for statement in f"{_SCHEMA}{calls.SCHEMA}".split(";"):
         connection.execute(statement)
     connection.execute("INSERT INTO evaluation_schema VALUES (?)", (TABLE_VERSION,))
 
@@ -253,7 +235,7 @@ def planned(connection: sqlite3.Connection, evaluation: Evaluation) -> int:
 
 
 def pending_count(connection: sqlite3.Connection, evaluation: Evaluation) -> int:
-    """Count the inputs without a result."""
+    """Count the inputs without a final result."""
     statement = "SELECT count(*) FROM evaluation_results WHERE evaluation = ?"
     return planned(connection, evaluation) - count(connection, statement, evaluation.sequence)
 
@@ -261,12 +243,13 @@ def pending_count(connection: sqlite3.Connection, evaluation: Evaluation) -> int
 _CASES = """
 SELECT n.number, n.stream, n.ordinal, n.criterion_id, n.observation_digest, n.question_ordinal,
        i.session_id, i.case_id, i.case_revision, i.split_group, i.tags, i.persona_id,
-       {texts}, o.digest, r.content, r.digest
+       {texts}, o.digest, coalesce(r.content, w.content), coalesce(r.digest, w.digest)
 FROM evaluation_inputs AS n
 JOIN inputs AS i USING (stream, ordinal)
 {joins}
 LEFT JOIN observations AS o USING (stream, ordinal)
 LEFT JOIN evaluation_results AS r ON r.evaluation = n.evaluation AND r.number = n.number
+LEFT JOIN evaluation_waiting AS w ON w.evaluation = n.evaluation AND w.number = n.number
 WHERE n.evaluation = ? AND n.number >= ? {condition}
 ORDER BY n.number LIMIT ?
 """
@@ -284,7 +267,7 @@ _WITHOUT_TEXTS = {"texts": "'{}', NULL, NULL", "joins": ""}
 def pending(
     connection: sqlite3.Connection, evaluation: Evaluation, begin: int, limit: int
 ) -> list[Case]:
-    """Return up to `limit` cases without a result, from a number on."""
+    """Return up to `limit` cases without a final result, from a number on."""
     statement = _CASES.format(**_WITH_TEXTS, condition="AND r.number IS NULL")
     rows = connection.execute(statement, (evaluation.sequence, begin, limit))
     return [_case(row) for row in rows]
@@ -335,52 +318,27 @@ def add_results(
     results: Iterable[tuple[int, dict[str, Any]]],
 ) -> None:
     """Store results by the number of their input; a second one for an input is an error."""
-    contents = [(number, canonical(result)) for number, result in results]
+    rows = _rows(evaluation, results)
+    connection.executemany("INSERT INTO evaluation_results VALUES (?, ?, ?, ?)", rows)
     connection.executemany(
-        "INSERT INTO evaluation_results VALUES (?, ?, ?, ?)",
-        [(evaluation.sequence, number, text, text_digest(text)) for number, text in contents],
+        "DELETE FROM evaluation_waiting WHERE evaluation = ? AND number = ?",
+        [(sequence, number) for sequence, number, _, _ in rows],
     )
 
 
-# Budget
-
-
-def budget(connection: sqlite3.Connection) -> Budget | None:
-    """Return the frozen budget."""
-    row = connection.execute("SELECT max_calls, max_cost_micros FROM judge_budget").fetchone()
-    return None if row is None else Budget(*row)
-
-
-def freeze_budget(connection: sqlite3.Connection, new: Budget) -> None:
-    """Store the budget for good."""
-    connection.execute(
-        "INSERT INTO judge_budget VALUES (1, ?, ?, ?)",
-        (new.max_calls, new.max_cost_micros, rundir.now()),
+def put_waiting(
+    connection: sqlite3.Connection,
+    evaluation: Evaluation,
+    results: Iterable[tuple[int, dict[str, Any]]],
+) -> None:
+    """Store results that wait for a person, in place of what was stored of them before."""
+    connection.executemany(
+        "INSERT OR REPLACE INTO evaluation_waiting VALUES (?, ?, ?, ?)", _rows(evaluation, results)
     )
-    add_event(connection, "budget_frozen")
 
 
-@dataclass(frozen=True, slots=True)
-class Spending:
-    """What judges were asked so far. A call is charged what it cost, else what it may cost."""
-
-    reserved_calls: int = 0
-    known_actual_cost_micros: int = 0
-    calls_with_unknown_actual_cost: int = 0
-    accounted_cost_micros: int | None = 0
-    cost_bound_violations: int = 0
-
-
-def spending(connection: sqlite3.Connection) -> Spending:
-    """Sum up the judge calls of the run."""
-    row = connection.execute(
-        """
-        SELECT count(*), coalesce(sum(actual_cost_micros), 0),
-               count(*) - count(actual_cost_micros),
-               CASE WHEN count(*) = count(coalesce(actual_cost_micros, reserved_cost_micros))
-                    THEN coalesce(sum(coalesce(actual_cost_micros, reserved_cost_micros)), 0) END,
-               coalesce(sum(status = 'cost_bound_exceeded'), 0)
-        FROM judge_calls
-        """
-    ).fetchone()
-    return Spending(*row)
+def _rows(
+    evaluation: Evaluation, results: Iterable[tuple[int, dict[str, Any]]]
+) -> list[tuple[int, int, str, str]]:
+    contents = [(number, canonical(result)) for number, result in results]
+    return [(evaluation.sequence, number, text, text_digest(text)) for number, text in contents]

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 from evaluators.canonical import canonical, digest
 from evaluators.errors import CorruptRunError, RunError
-from evaluators.store.answers import answer_parts
 from evaluators.store.database import count
 from evaluators.store.state import add_event
 
@@ -84,7 +83,6 @@ class CommittedTurn(NamedTuple):
 
     ordinal: int
     session_id: str
-    role: str
     case_id: str | None
     answer: str | None
     record: str
@@ -94,7 +92,7 @@ def committed_turns(connection: sqlite3.Connection, stream: str) -> Iterator[Com
     """Yield the committed turns of a stream in order."""
     rows = connection.execute(
         """
-        SELECT ordinal, session_id, role, case_id, answer, content
+        SELECT ordinal, session_id, case_id, answer, content
         FROM records JOIN inputs USING (stream, ordinal) JOIN dataset USING (position)
         LEFT JOIN observations USING (stream, ordinal)
         WHERE stream = ? ORDER BY ordinal
@@ -102,17 +100,3 @@ def committed_turns(connection: sqlite3.Connection, stream: str) -> Iterator[Com
         (stream,),
     )
     return map(CommittedTurn._make, rows)
-
-
-def conversations(connection: sqlite3.Connection, stream: str) -> Iterator[tuple[int, list[Json]]]:
-    """Yield (ordinal, conversation up to it) of every committed turn of a stream, in order.
-
-    The list is the same object throughout a session: copy what is kept.
-    """
-    session, said = None, list[Json]()
-    for turn in committed_turns(connection, stream):
-        if turn.session_id != session:
-            session, said = turn.session_id, []
-        text = answer_parts(turn.answer, turn.record)[0]
-        said.append({"source_id": f"turn:{turn.ordinal}", "role": turn.role, "text": text})
-        yield turn.ordinal, said

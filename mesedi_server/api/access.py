@@ -10,6 +10,7 @@ from flask import g, request
 from mesedi_server.errors import RefusedError
 from mesedi_server.permission import PERMISSION, View, open_to_all
 from mesedi_server.runtime import KEY_TRUST_S, Runtime, runtime
+from mesedi_server.schemas.lenient_json import storable
 from mesedi_server.store import projects
 from mesedi_server.store.projects import KEY_PREFIX, KeyHolder
 
@@ -30,7 +31,8 @@ def scope(name: str) -> Callable[[View], View]:
             if not found.may(name):
                 raise RefusedError(f"this key has no scope {name!r}", 403)
             g.key_holder = found
-            return view(*args, **kwargs)
+            # What PostgreSQL cannot hold names nothing that is there: the view says so.
+            return view(*args, **storable(kwargs))
 
         setattr(checked, PERMISSION, f"scope {name}")
         return cast("View", checked)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 
 from flask import Blueprint, redirect, request, url_for
 
@@ -180,10 +179,7 @@ def _with_end(change: StateChange) -> StateChange:
             "occurrences": filters.whole_number(request.form.get("occurrences", "")),
         },
     )
-    until: datetime | None = values["until"]
-    if until is not None and until <= datetime.now(UTC):
-        raise RefusedError("until: this time has passed")
-    return replace(change, ignored_until=until, ignored_for=values["occurrences"])
+    return replace(change, ignored_until=values["until"], ignored_for=values["occurrences"])
 
 
 def _way_back(visit: Visit) -> str:

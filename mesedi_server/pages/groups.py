@@ -119,7 +119,6 @@ def page(visit: Visit, group_id: str, fault: RefusedError | None = None) -> Answ
         playbook=playbook(group.failure_class),
         discovery_interactions=DISCOVERY_INTERACTIONS,
         new_since=datetime.now(UTC) - NEW_FOR,
-        is_out_of_range=any(one.evidence.get("raw_out_of_range") for one in members.items),
         is_of_scores=group.failure_class == grounding_failure.NAME,
         is_tunable=group.failure_class in DETECTORS,
         trend=_trend(visit, group),

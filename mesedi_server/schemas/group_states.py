@@ -1,9 +1,10 @@
 """Bodies of the calls that change a group's state: all optional; a malformed one is taken for empty."""
 
 import re
+from datetime import UTC, datetime
 from typing import Any
 
-from marshmallow import EXCLUDE, Schema, fields, validate
+from marshmallow import EXCLUDE, Schema, ValidationError, fields, validate
 
 from mesedi_server.errors import RefusedError
 from mesedi_server.schemas.bodies import load, read_object
@@ -14,6 +15,11 @@ MAX_REASON_BYTES = 512
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
+def _check_future(time: datetime) -> None:
+    if time <= datetime.now(UTC):
+        raise ValidationError("this time has passed.")
+
+
 class _Reason(Schema):
     class Meta:
         unknown = EXCLUDE
@@ -22,7 +28,7 @@ class _Reason(Schema):
 
 
 class _Ignore(_Reason):
-    until = UtcTime(allow_none=True, load_default=None)
+    until = UtcTime(allow_none=True, load_default=None, validate=_check_future)
     # New members after which the group is open again.
     occurrences = fields.Integer(
         strict=True, allow_none=True, load_default=None, validate=validate.Range(1, 2**31)

@@ -14,6 +14,9 @@ from mesedi_server.store.database import Connection
 from mesedi_server.store.paging import Page, Paging
 from mesedi_server.store.tables import audit_log, failure_groups
 
+# Its name in cursors.
+_LIST = "audit_log"
+
 _a = audit_log.c
 
 
@@ -80,9 +83,9 @@ def list_page(connection: Connection, project_pk: int, paging: Paging) -> Page[A
     """List what was done, the newest first."""
     statement = (
         select(*(_a[name] for name in AuditLine.__struct_fields__))
-        .where(_a.project_pk == project_pk, *paging.after(_a.at, _a.pk))
+        .where(_a.project_pk == project_pk, *paging.after(_LIST, _a.at, _a.pk))
         .order_by(_a.at.desc(), _a.pk.desc())
         .limit(paging.limit + 1)
     )
     lines = [AuditLine(**row) for row in connection.execute(statement).mappings()]
-    return paging.page(lines, lambda line: (line.at, line.pk))
+    return paging.page(_LIST, lines, lambda line: (line.at, line.pk))

@@ -205,6 +205,9 @@ class ExecutionFilter:
     environment: str | None = None
 
 
+# Its name in cursors.
+_LIST = "executions"
+
 SEARCHED = 5_000
 """Executions that a search looks through for one page."""
 
@@ -218,7 +221,7 @@ def list_page(
 ) -> Page[Execution]:
     """List executions, newest start first."""
     statement = _listed(project_pk, wanted, paging)
-    return paging.page(_shown(connection, statement), lambda x: (x.started_at, x.pk))
+    return paging.page(_LIST, _shown(connection, statement), lambda x: (x.started_at, x.pk))
 
 
 def search_page(
@@ -229,16 +232,18 @@ def search_page(
     A page may be short then, or empty, and still have a next one, which looks further back.
     """
     position = _x.started_at, _x.pk
-    newest_first = select(*position).where(_x.project_pk == project_pk, *paging.after(*position))
+    newest_first = select(*position).where(
+        _x.project_pk == project_pk, *paging.after(_LIST, *position)
+    )
     end = connection.execute(
         newest_first.order_by(_x.started_at.desc(), _x.pk.desc()).offset(SEARCHED - 1).limit(1)
     ).one_or_none()
     statement = _listed(project_pk, wanted, paging)
     if end is not None:
         statement = statement.where(tuple_(*position) >= tuple_(*end))
-    page = paging.page(_shown(connection, statement), lambda x: (x.started_at, x.pk))
+    page = paging.page(_LIST, _shown(connection, statement), lambda x: (x.started_at, x.pk))
     if page.next_cursor is None and end is not None:
-        return Page(page.items, cursor_after(*end))
+        return Page(page.items, cursor_after(_LIST, *end))
     return page
 
 
@@ -305,7 +310,7 @@ def _listed(project_pk: int, wanted: ExecutionFilter, paging: Paging) -> Select[
     return (
         select(*_SHOWN)
         .where(_x.project_pk == project_pk, *_conditions(wanted))
-        .where(*paging.after(_x.started_at, _x.pk))
+        .where(*paging.after(_LIST, _x.started_at, _x.pk))
         .order_by(_x.started_at.desc(), _x.pk.desc())
         .limit(paging.limit + 1)
     )

@@ -43,6 +43,10 @@ NEEDS_SOMEBODY: tuple[State, ...] = ("open", "acknowledged")
 DISCOVERY_INTERACTIONS = 20
 """Interactions that a pair needs before its failures are more than discovery (the seed's number)."""
 
+# Names of lists in cursors.
+_LIST = "failure_groups"
+_MEMBERS = "members"
+
 _g = failure_groups.c
 _o = occurrences.c
 
@@ -157,11 +161,11 @@ def list_page(
     statement = (
         selected()
         .where(_g.project_pk == project_pk, *conditions(wanted))
-        .where(*paging.after(_g.last_seen_at, _g.pk))
+        .where(*paging.after(_LIST, _g.last_seen_at, _g.pk))
         .order_by(_g.last_seen_at.desc(), _g.pk.desc())
         .limit(paging.limit + 1)
     )
-    return paging.page(_shown(connection, statement), lambda g: (g.last_seen_at, g.pk))
+    return paging.page(_LIST, _shown(connection, statement), lambda g: (g.last_seen_at, g.pk))
 
 
 def get(connection: Connection, project_pk: int, group_id: str) -> FailureGroup:
@@ -202,12 +206,12 @@ def members_page(connection: Connection, group_pk: int, paging: Paging) -> Page[
         )
         .join_from(occurrences, executions)
         .where(_o.group_pk == group_pk)
-        .where(*paging.after(_o.occurred_at, _o.execution_pk))
+        .where(*paging.after(_MEMBERS, _o.occurred_at, _o.execution_pk))
         .order_by(_o.occurred_at.desc(), _o.execution_pk.desc())
         .limit(paging.limit + 1)
     )
     rows = [Member(**row) for row in connection.execute(statement).mappings()]
-    return paging.page(rows, lambda m: (m.occurred_at, m.execution_pk))
+    return paging.page(_MEMBERS, rows, lambda m: (m.occurred_at, m.execution_pk))
 
 
 def of_execution(connection: Connection, execution_pk: int) -> list[GroupOfExecution]:

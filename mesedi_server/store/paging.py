@@ -16,10 +16,11 @@ T = TypeVar("T")
 
 
 class Position(msgspec.Struct, array_like=True, frozen=True):
-    """The last row of a page: its time, and its key where times are equal."""
+    """The last row of a page: its time, its key where times are equal, and the list that it is in."""
 
     at: datetime
     pk: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+    listing: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,30 +38,33 @@ class Paging:
     limit: int = 50
     cursor: str | None = None
 
-    def after(self, at: ColumnElement[Any], pk: ColumnElement[Any]) -> list[ColumnElement[bool]]:
-        """Say which rows come after the cursor, newest first.
+    def after(
+        self, listing: str, at: ColumnElement[Any], pk: ColumnElement[Any]
+    ) -> list[ColumnElement[bool]]:
+        """Say which rows of a list come after the cursor, newest first.
 
         Raises:
-            RefusedError: the cursor is none of ours.
+            RefusedError: the cursor is none of ours, or another list's.
         """
         if self.cursor is None:
             return []
         position = _decode(self.cursor)
+        if position.listing != listing:
+            raise RefusedError("cursor: another list has answered it")
         return [tuple_(at, pk) < tuple_(position.at, position.pk)]
 
-    def page(self, rows: Sequence[T], position: Callable[[T], tuple[datetime, int]]) -> Page[T]:
+    def page(
+        self, listing: str, rows: Sequence[T], position: Callable[[T], tuple[datetime, int]]
+    ) -> Page[T]:
         """Make a page of `limit + 1` rows or fewer: one more than fits tells that there is a next one."""
         items = list(rows[: self.limit])
         has_more = len(rows) > self.limit
-        return Page(items, _encode(Position(*position(items[-1]))) if has_more else None)
+        return Page(items, cursor_after(listing, *position(items[-1])) if has_more else None)
 
 
-def cursor_after(at: datetime, pk: int) -> str:
-    """Return the cursor of the page that begins after a row."""
-    return _encode(Position(at, pk))
-
-
-def _encode(position: Position) -> str:
+def cursor_after(listing: str, at: datetime, pk: int) -> str:
+    """Return the cursor of the page of a list that begins after a row."""
+    position = Position(at, pk, listing)
     return base64.urlsafe_b64encode(msgspec.json.encode(position)).decode().rstrip("=")
 
 

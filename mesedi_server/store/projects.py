@@ -31,10 +31,19 @@ class Project:
     name: str
     time_zone: str = "UTC"
     """Zone that its pages show times in: a name of the IANA database."""
+    counted_zone: str = "UTC"
+    """Zone by whose days its counts are; they follow `time_zone` in the background."""
+    next_zone: str | None = None
+    """Zone that some of its counts have moved to already; None: they are not on the way."""
     trace_url_template: str | None = None
     """Address of an execution's trace, with `{execution_id}` in it."""
     retention_days: int | None = None
     """Days after which executions are deleted; None: never."""
+
+    @property
+    def are_days_moving(self) -> bool:
+        """Its zone has changed, and not all counts are by the days of the new one yet."""
+        return self.next_zone is not None or self.counted_zone != self.time_zone
 
 
 PROJECT_COLUMNS = [projects.c[field.name] for field in fields(Project)]
@@ -112,6 +121,8 @@ def change(
 ) -> bool:
     """Change settings of a project; what is in force already leaves no trace.
 
+    What is counted by day follows a change of the zone in the background (`moving_days`).
+
     Args:
         connection: an open transaction.
         project_pk: the project.
@@ -129,9 +140,6 @@ def change(
     changed = {key: value for key, value in wanted.items() if value != getattr(before, key)}
     if not changed:
         return False
-    if "time_zone" in changed:
-        # Whatever is counted by day is counted again.
-        connection.exec_driver_sql("SET LOCAL statement_timeout = '10min'")
     statement = update(projects).where(projects.c.pk == project_pk).values(changed)
     try:
         with connection.begin_nested():

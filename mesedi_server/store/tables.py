@@ -65,8 +65,12 @@ projects = Table(
     _needed("project_id", Text()),
     _needed("name", Text()),
     _time("created_at", required=True, now=True),
-    # A name of the IANA time zone database.
+    # Names of the IANA time zone database: what people want, and what days are counted by. On the way to another one,
+    # executions up to `moved_to` are counted in `next_zone`.
     _needed("time_zone", Text(), "'UTC'"),
+    _needed("counted_zone", Text(), "'UTC'"),
+    Column("next_zone", Text),
+    _needed("moved_to", BigInteger(), "0"),
     # Address of an execution's trace elsewhere, with {execution_id} in it.
     Column("trace_url_template", Text),
     # NULL: executions are kept for ever.
@@ -383,6 +387,34 @@ group_weeks = Table(
         "week",
         postgresql_include=["group_pk", "occurrences", "release", "environment"],
         postgresql_where=text("NOT is_total"),
+    ),
+)
+
+# The same by four weeks, which begin on a Monday; beside the rows of each release in each environment there are totals
+# over the releases, over the environments, and over both.
+group_periods = Table(
+    "group_periods",
+    metadata,
+    Column("group_pk", BigInteger, nullable=False),
+    Column("period", Date, nullable=False),
+    Column("any_release", Boolean, nullable=False),
+    Column("any_environment", Boolean, nullable=False),
+    _needed("release", Text()),
+    _needed("environment", Text()),
+    _project(),
+    _needed("occurrences", Integer()),
+    PrimaryKeyConstraint(
+        "group_pk", "period", "any_release", "any_environment", "release", "environment"
+    ),
+    Index(
+        "ix_group_periods_recent",
+        "project_pk",
+        "any_release",
+        "any_environment",
+        "release",
+        "environment",
+        "period",
+        postgresql_include=["group_pk", "occurrences"],
     ),
 )
 

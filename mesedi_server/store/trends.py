@@ -1,7 +1,7 @@
 """How often and when: groups and pairs by day of the project's zone, and how a pair's scores lie.
 
-Counts come from `group_days`, `group_weeks` and `pair_days`, which triggers keep; distributions from a bounded number
-of rollups.
+Counts come from `group_days`, `group_weeks`, `group_periods` and `pair_days`, which triggers keep; distributions from a
+bounded number of rollups.
 """
 
 from collections.abc import Collection, Sequence
@@ -10,10 +10,26 @@ from datetime import date, timedelta
 from typing import Any, TypeAlias
 
 from msgspec import Struct
-from sqlalchemy import ColumnElement, CompoundSelect, Select, Table, func, not_, select, tuple_
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    CompoundSelect,
+    Select,
+    Table,
+    TableValuedAlias,
+    Text,
+    and_,
+    cast,
+    func,
+    lateral,
+    not_,
+    select,
+    union_all,
+)
+from sqlalchemy.dialects.postgresql import ARRAY
 
 from mesedi_server.store.database import Connection
-from mesedi_server.store.tables import group_days, group_weeks, pair_days
+from mesedi_server.store.tables import group_days, group_periods, group_weeks, pair_days
 
 Pair: TypeAlias = tuple[str, str]
 """An evaluator and a metric."""
@@ -25,19 +41,22 @@ Span: TypeAlias = list[date]
 MAX_NAME_CHARS = 256
 """Characters of a release or environment by which occurrences are told apart."""
 DAYS_A_WEEK = 7
+DAYS_A_PERIOD = 28
 SAMPLE = 2_000
 """Rollups, the latest of a pair, that a distribution is made of."""
 BINS = 20
 """Equal parts of [0, 1]."""
 
 _d = group_days.c
+_w = group_weeks.c
 _p = pair_days.c
 
 # `width_bucket` counts from 1, 0 is below 0, BINS + 1 above 1; 1 itself belongs to the last bin.
 _DISTRIBUTION = f"""
 SELECT CASE WHEN mean = 1 THEN {BINS} ELSE width_bucket(mean, 0, 1, {BINS}) END,
-    failed > 0 OR higher_is_better AND mean < %(floor)s, count(*)
-FROM (SELECT mean, failed, higher_is_better FROM score_rollups
+    failed > 0 OR higher_is_better AND mean < %(floor)s, count(*),
+    bool_or(raw_out_of_range)
+FROM (SELECT mean, failed, higher_is_better, raw_out_of_range FROM score_rollups
     WHERE project_pk = %(project)s AND evaluator_id = %(evaluator)s AND metric_type = %(metric)s
     ORDER BY execution_pk DESC LIMIT {SAMPLE}) AS latest
 GROUP BY 1, 2
@@ -73,6 +92,8 @@ class Distribution(Struct, frozen=True, kw_only=True):
     """Means over 1."""
     unmeasured: int
     """Executions without a mean."""
+    is_out_of_range: bool = False
+    """A score without a scale lies outside [0, 1]: no floor can judge it."""
 
     @property
     def total(self) -> int:
@@ -83,25 +104,16 @@ class Distribution(Struct, frozen=True, kw_only=True):
 def totals(project_pk: int, wanted: Slice) -> Select[Any]:
     """Select how many occurrences each group of a project has in a slice: `group_pk` and `number`, which is over 0.
 
-    Whole weeks are read as weeks: a fifth of the rows.
+    What fills whole weeks and periods of four weeks is read as such: a tenth of the rows.
     """
-    days, weeks = group_days.c, group_weeks.c
-    is_whole = wanted.release is None and wanted.environment is None
-    # Not a parameter: no prepared plan could use the partial indexes then.
-    kind = weeks.is_total if is_whole else not_(weeks.is_total)
-    by_week = select(weeks.group_pk, weeks.occurrences).where(
-        weeks.project_pk == project_pk, kind, *_named(group_weeks, wanted)
-    )
-    parts: Select[Any] | CompoundSelect[Any] = by_week
+    parts: Select[Any] | CompoundSelect[Any] = _by_period(project_pk, wanted)
     if wanted.since is not None:
-        monday = wanted.since + timedelta(days=-wanted.since.weekday() % DAYS_A_WEEK)
-        by_day = select(days.group_pk, days.occurrences).where(
-            days.project_pk == project_pk,
-            days.day >= wanted.since,
-            days.day < monday,
-            *_named(group_days, wanted),
+        week, period = _next(DAYS_A_WEEK, wanted.since), _next(DAYS_A_PERIOD, wanted.since)
+        parts = union_all(
+            _by_period(project_pk, wanted).where(group_periods.c.period >= period),
+            _by_week(project_pk, wanted).where(_w.week >= week, _w.week < period),
+            _by_day(project_pk, wanted).where(_d.day >= wanted.since, _d.day < week),
         )
-        parts = by_week.where(weeks.week >= monday).union_all(by_day)
     counted = parts.subquery("counted")
     number = func.sum(counted.c.occurrences)
     return (
@@ -109,6 +121,35 @@ def totals(project_pk: int, wanted: Slice) -> Select[Any]:
         .group_by(counted.c.group_pk)
         .having(number > 0)
     )
+
+
+# Which kind of row is meant is said in the text: a parameter would hide it from prepared plans.
+def _by_period(project_pk: int, wanted: Slice) -> Select[Any]:
+    p = group_periods.c
+    return select(p.group_pk, p.occurrences).where(
+        p.project_pk == project_pk,
+        p.any_release if wanted.release is None else not_(p.any_release),
+        p.any_environment if wanted.environment is None else not_(p.any_environment),
+        p.release == (wanted.release or "")[:MAX_NAME_CHARS],
+        p.environment == (wanted.environment or "")[:MAX_NAME_CHARS],
+    )
+
+
+def _by_week(project_pk: int, wanted: Slice) -> Select[Any]:
+    is_whole = wanted.release is None and wanted.environment is None
+    kind = _w.is_total if is_whole else not_(_w.is_total)
+    statement = select(_w.group_pk, _w.occurrences).where(_w.project_pk == project_pk, kind)
+    return statement.where(*_named(group_weeks, wanted))
+
+
+def _by_day(project_pk: int, wanted: Slice) -> Select[Any]:
+    statement = select(_d.group_pk, _d.occurrences).where(_d.project_pk == project_pk)
+    return statement.where(*_named(group_days, wanted))
+
+
+def _next(length: int, day: date) -> date:
+    """Return the first day, from a day on, that begins a span of this length; the first of all was in the year 1."""
+    return day + timedelta(days=-(day.toordinal() - 1) % length)
 
 
 def of_groups(
@@ -121,17 +162,25 @@ def of_groups(
 ) -> dict[int, Counts]:
     """Count the occurrences of some groups on each day of a span."""
     wanted = Slice(release=release, environment=environment)
+    # One group after the other: a plan that is prepared for any days would go through all groups of the days.
+    asked = _table(group_pk=cast(list(group_pks), ARRAY(BigInteger)))
     by_day = (
-        select(_d.group_pk, _d.day, func.sum(_d.occurrences).label("number"))
-        .where(_d.group_pk.in_(group_pks), _d.day.between(span[0], span[-1]))
+        select(_d.day, func.sum(_d.occurrences).label("number"))
+        .where(_d.group_pk == asked.c.group_pk, _d.day.between(span[0], span[-1]))
         .where(*_named(group_days, wanted))
-        .group_by(_d.group_pk, _d.day)
+        .group_by(_d.day)
+        .correlate(asked)
         .subquery()
     )
-    d = by_day.c
-    statement = select(
-        d.group_pk, func.array_agg(d.day - span[0]), func.array_agg(d.number)
-    ).group_by(d.group_pk)
+    own = lateral(
+        select(
+            func.array_agg(by_day.c.day - span[0]).label("places"),
+            func.array_agg(by_day.c.number).label("numbers"),
+        )
+    )
+    statement = select(asked.c.group_pk, own.c.places, own.c.numbers).where(
+        own.c.places.is_not(None)
+    )
     counts = {pk: [0] * len(span) for pk in group_pks}
     for group_pk, places, numbers in connection.execute(statement):
         _fill(counts[group_pk], places, numbers)
@@ -142,6 +191,9 @@ def interactions(
     connection: Connection, project_pk: int, pairs: Collection[Pair], span: Span
 ) -> dict[Pair, Counts]:
     """Count the executions that carried each of some pairs, on each day of a span."""
+    evaluators, metrics = ([pair[place] for pair in pairs] for place in (0, 1))
+    asked = _table(evaluator=cast(evaluators, ARRAY(Text)), metric=cast(metrics, ARRAY(Text)))
+    is_asked = and_(_p.evaluator_id == asked.c.evaluator, _p.metric_type == asked.c.metric)
     statement = (
         select(
             _p.evaluator_id,
@@ -149,8 +201,8 @@ def interactions(
             func.array_agg(_p.day - span[0]),
             func.array_agg(_p.interactions),
         )
+        .join_from(asked, pair_days, is_asked)
         .where(_p.project_pk == project_pk, _p.day.between(span[0], span[-1]))
-        .where(tuple_(_p.evaluator_id, _p.metric_type).in_(pairs))
         .group_by(_p.evaluator_id, _p.metric_type)
     )
     counts = {pair: [0] * len(span) for pair in pairs}
@@ -169,14 +221,27 @@ def distribution(connection: Connection, project_pk: int, pair: Pair, floor: flo
         "floor": floor,
     }
     found: dict[int | None, dict[bool, int]] = {}
-    for place, is_failing, number in connection.exec_driver_sql(_DISTRIBUTION, parameters):
+    is_out_of_range = False
+    for place, is_failing, number, is_out in connection.exec_driver_sql(_DISTRIBUTION, parameters):
         found.setdefault(place, {})[bool(is_failing)] = number
+        is_out_of_range |= is_out
     below, *bins, above = (
         Bin(counts.get(True, 0), counts.get(False, 0))
         for counts in (found.get(place, {}) for place in range(BINS + 2))
     )
     unmeasured = sum(found.get(None, {}).values())
-    return Distribution(bins=bins, below=below, above=above, unmeasured=unmeasured)
+    return Distribution(
+        bins=bins,
+        below=below,
+        above=above,
+        unmeasured=unmeasured,
+        is_out_of_range=is_out_of_range,
+    )
+
+
+def _table(**columns: ColumnElement[Any]) -> TableValuedAlias:
+    """Make a table of arrays, each a column."""
+    return func.unnest(*columns.values()).table_valued(*columns).render_derived(name="asked")
 
 
 def _fill(counts: Counts, places: Sequence[int], numbers: Sequence[int]) -> None:

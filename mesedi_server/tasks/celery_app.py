@@ -13,6 +13,8 @@ SPIKES_S = 30.0
 
 DELETE_S = 60.0
 """How often executions are looked for that their project does not keep any longer."""
+MOVE_S = 5.0
+"""How often projects are looked for whose zone has changed."""
 OUTDATED_S = 600.0
 """How often sessions, sign-in links and attempts that are over are deleted."""
 
@@ -22,6 +24,7 @@ END_IGNORES = "mesedi.end_ignores"
 LOOK_FOR_SPIKES = "mesedi.look_for_spikes"
 DELETE_OLD = "mesedi.delete_old_executions"
 DELETE_OUTDATED = "mesedi.delete_outdated"
+MOVE_DAYS = "mesedi.move_days"
 
 
 def create(settings: Settings) -> Celery:
@@ -45,6 +48,7 @@ def create(settings: Settings) -> Celery:
                 (LOOK_FOR_SPIKES, SPIKES_S, SPIKES_S),
                 (DELETE_OLD, DELETE_S, DELETE_S),
                 (DELETE_OUTDATED, OUTDATED_S, OUTDATED_S),
+                (MOVE_DAYS, MOVE_S, MOVE_S),
             )
         },
     )

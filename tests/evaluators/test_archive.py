@@ -11,9 +11,11 @@ import pytest
 from evaluators import archive, evaluate_saved, evaluation_summary, rundir
 from evaluators.capture import status
 from evaluators.errors import CorruptRunError, EvaluatorsError, RunError
+from evaluators.ledger import Budget
 from evaluators.resuming import resume
-from evaluators.store.evaluations import Budget
-from tests.evaluators.records import captured, spec, user
+from evaluators.settling import raise_budget, settle
+from tests.evaluators.judge import FAITHFUL, Judge
+from tests.evaluators.records import captured, pairs, spec, user
 from tests.evaluators.test_comparison import MET, VIOLATED, compared, evaluated
 from tests.evaluators.test_review import annotation, exported, imported, reviewed
 
@@ -214,6 +216,29 @@ def test_an_archive_of_a_changed_database_is_refused(tmp_path, packed, statement
 
     assert not (tmp_path / "kept").exists()
     assert not list(tmp_path.glob(".archive-*"))
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["UPDATE judge_calls SET reply = '{}'", "UPDATE judge_calls SET actual_cost_micros = 0"],
+)
+def test_an_archive_of_changed_judge_calls_is_refused(tmp_path, statement):
+    run = captured(tmp_path, pairs(2))
+    evaluate_saved(run, spec(FAITHFUL), judge=Judge(cost=7), budget=Budget(9))
+    archive.export(run, tmp_path / "run.zip")
+    assert archive.verify(tmp_path / "run.zip").size
+
+    with pytest.raises(CorruptRunError, match="judge call"):
+        archive.verify(changed(tmp_path, tmp_path / "run.zip", statement))
+
+
+def test_the_ledger_of_an_imported_run_is_closed(tmp_path, packed):
+    archive.import_archive(packed, tmp_path / "kept")
+
+    with pytest.raises(RunError, match="read-only archive"):
+        settle(tmp_path / "kept", "call", None, "It was lost.")
+    with pytest.raises(RunError, match="read-only archive"):
+        raise_budget(tmp_path / "kept", "More to do.", max_calls=99)
 
 
 def test_an_archive_made_by_hand_becomes_read_only_too(tmp_path, packed):

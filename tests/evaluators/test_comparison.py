@@ -9,9 +9,11 @@ from evaluators.canonical import text_digest
 from evaluators.capture import capture
 from evaluators.comparison import compare
 from evaluators.errors import ComparisonRefusedError, CorruptRunError, RunError
+from evaluators.ledger import Budget
 from evaluators.summary import viewed
 from evaluators.targets import TargetReply
-from tests.evaluators.records import assistant, captured, spec, user, write
+from tests.evaluators.judge import FAITHFUL, KIND, Judge, rubric_verdict, verdict
+from tests.evaluators.records import assistant, captured, pairs, spec, user, write
 from tests.evaluators.test_targets import primary
 
 
@@ -274,3 +276,36 @@ def test_two_criteria_of_one_answer_are_two_pairs(tmp_path):
 
     assert report["paired"] == 2
     assert report["metrics"]["grounding.citation_resolution"]["paired"] == 2
+
+
+def judged(tmp_path, **changes):
+    """Six answers, each judged by two criteria; `changes` are those of the verdicts."""
+
+    def answer(payload):
+        is_faithful = "supporting_sources" in payload
+        return verdict(payload, **changes) if is_faithful else rubric_verdict(payload)
+
+    run = captured(tmp_path, pairs(6))
+    evaluate_saved(run, spec(FAITHFUL, KIND), judge=Judge(answer), budget=Budget(99))
+    return run
+
+
+def test_judged_criteria_are_compared_by_their_own_metrics(tmp_path):
+    report = compared(judged(tmp_path), judged(tmp_path, correctness=6))
+
+    assert {each["criterion_id"] for each in report["regressions"]} == {"faithful"}
+    assert (report["paired"], len(report["regressions"])) == (12, 6)
+    correctness = report["metrics"]["faithfulness.correctness"]
+    assert (correctness["baseline"], correctness["candidate"]) == (8.0, 6.0)
+    assert (correctness["paired"], correctness["interval"]) == (6, [-2.0, -2.0])
+    assert report["metrics"]["evaluation.met_rate"]["candidate"] == 0.5
+
+
+def test_evaluations_by_two_judges_are_not_compared(tmp_path):
+    runs = [captured(tmp_path, pairs(1)) for _ in range(2)]
+    for number, run in enumerate(runs):
+        judge = Judge(model=f"judge-{number}")
+        evaluate_saved(run, spec(FAITHFUL), judge=judge, budget=Budget(9))
+
+    with pytest.raises(ComparisonRefusedError, match="judges"):
+        compared(*runs)

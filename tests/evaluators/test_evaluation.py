@@ -7,8 +7,8 @@ from evaluators import Criterion, evaluate_saved, evaluation_summary
 from evaluators.canonical import text_digest
 from evaluators.capture import capture
 from evaluators.errors import CaptureFailedError, EvaluationRefusedError, RunError
+from evaluators.ledger import Budget
 from evaluators.resuming import resume
-from evaluators.store.evaluations import Budget
 from tests.evaluators.records import (
     DOSE,
     GROUNDING,

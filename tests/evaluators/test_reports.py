@@ -9,8 +9,10 @@ import pytest
 
 from evaluators import evaluate_saved, reports
 from evaluators.errors import RunError
+from evaluators.ledger import Budget
 from evaluators.reports.findings import place
 from evaluators.summary import STATUSES, viewed
+from tests.evaluators.judge import FAITHFUL, KIND, Judge, verdict
 from tests.evaluators.records import assistant, captured, pairs, spec, user
 
 HOSTILE = "<script>alert(1)</script>&\x00\x0b\ufffe]]>"
@@ -210,3 +212,44 @@ def test_reports_replace_nothing_unless_told(tmp_path):
 )
 def test_a_quote_is_placed_where_it_stands_whole(text, quote, begin, found):
     assert place(text, quote, begin) == found
+
+
+def test_a_judged_answer_shows_its_claims_their_support_and_the_reasons(tmp_path):
+    claims = [
+        {
+            "text": "Take 5 mg",
+            "status": "supported",
+            "evidence": [{"source_id": "passage:1", "quote": "Take 5 mg for 3 days."}],
+        },
+        {"text": "Sing & dance", "status": "unsupported", "evidence": []},
+    ]
+    judge = Judge(lambda payload: verdict(payload, claims=claims, correctness=4))
+    run = captured(tmp_path, [user(), assistant("Take 5 mg. Sing & dance.")])
+    evaluate_saved(run, spec(FAITHFUL), judge=judge, budget=Budget(5))
+    with viewed(run) as view:
+        reports.write(view, run / "out")
+
+    (shown,) = unpacked((run / "out" / "report.html").read_text())
+
+    assert (
+        '<a id="c0-a0" class="supported" title="supported: passage:1" '
+        'href="#c0-passage-1-0">Take 5 mg</a>' in shown
+    )
+    assert 'class="unsupported" title="unsupported">Sing &amp; dance</mark>' in shown
+    assert "<li>unsupported claim: Sing &amp; dance</li>" in shown
+    assert "<li>correctness 4 of 10, at least 7 is wanted</li>" in shown
+    assert "<p>The passage says so.</p>" in shown
+    assert "unsupported claim: Sing" in (run / "out" / "summary.md").read_text()
+    assert "unsupported claim: Sing" in (run / "out" / "junit.xml").read_text()
+
+
+def test_a_rubric_shows_what_the_judge_quotes_and_says(tmp_path):
+    run = captured(tmp_path, [user(), assistant("Take 5 mg.", context=None)])
+    evaluate_saved(run, spec(KIND), judge=Judge(), budget=Budget(5))
+    with viewed(run) as view:
+        reports.write(view, run / "out")
+
+    (shown,) = unpacked((run / "out" / "report.html").read_text())
+
+    assert 'class="support" title="quoted by the judge">Take 5 mg.</mark>' in shown
+    assert "<p>It is.</p>" in shown

@@ -6,11 +6,13 @@ import pytest
 from evaluators import Criterion, evaluate_saved, rundir
 from evaluators.capture import capture
 from evaluators.errors import CorruptRunError, LockedRunError, ReviewError, RunError
+from evaluators.ledger import Budget
 from evaluators.promotion import promote
 from evaluators.qualification import Limits, qualify
 from evaluators.review import BLANK, Imported, export, import_file
 from evaluators.summary import viewed
 from evaluators.targets import TargetReply
+from tests.evaluators.judge import FAITHFUL, Judge, verdict
 from tests.evaluators.records import assistant, captured, spec, user, write
 from tests.evaluators.test_comparison import MET, SILENT, UNSURE, VIOLATED, evaluated, rewrite
 from tests.evaluators.test_targets import primary
@@ -74,10 +76,10 @@ def test_a_task_holds_the_evidence_and_not_the_result(tmp_path):
 
     assert task["evidence"] == {
         "conversation": [
-            {"source_id": "turn:0", "role": "user", "text": "Hello"},
-            {"source_id": "turn:1", "role": "assistant", "text": "Hi."},
-            {"source_id": "turn:2", "role": "user", "text": "How much?"},
-            {"source_id": "turn:3", "role": "assistant", "text": "9 mg [1]"},
+            {"source_id": "turn:0", "role": "user", "content": "Hello"},
+            {"source_id": "turn:1", "role": "assistant", "content": "Hi."},
+            {"source_id": "turn:2", "role": "user", "content": "How much?"},
+            {"source_id": "turn:3", "role": "assistant", "content": "9 mg [1]"},
         ],
         "answer": "9 mg [1]",
         "question": "How much?",
@@ -465,6 +467,18 @@ def test_reviews_by_another_criterion_are_not_stale(tmp_path):
     evaluate_saved(run, spec(other), new_evaluation=True)
 
     assert qualified(run)["stale_references"] == []
+
+
+def test_judged_results_are_qualified_like_others(tmp_path):
+    run = evaluated(tmp_path, {"a": MET, "b": MET})
+    judge = Judge(lambda payload: verdict(payload, dangerous=True, danger_reason="Too much."))
+    evaluate_saved(run, spec(FAITHFUL), new_evaluation=True, judge=judge, budget=Budget(9))
+    reviewed(run, tmp_path, {"a": "violated", "b": "met"})
+
+    report = qualified(run)
+
+    assert [each["case_id"] for each in report["false_failures"]] == ["b"]
+    assert report["agreement"] == 0.5
 
 
 # Promotion

@@ -5,7 +5,7 @@ import yaml
 
 from evaluators import evaluate_saved, evaluation_summary
 from evaluators.capture import capture, status
-from evaluators.errors import EvaluatorsError, ResumeRefusedError, RunError, SpecError
+from evaluators.errors import EvaluatorsError, FactoryError, ResumeRefusedError, RunError, SpecError
 from evaluators.store import plan
 from evaluators.store.database import opened
 from evaluators.suite import load, run
@@ -324,6 +324,35 @@ def test_a_dataset_that_is_not_there_or_not_taken_exits_1(tmp_path, command, sui
 
     assert code == 1
     assert "data.jsonl is no file" in err
+
+
+def test_a_suite_with_a_judge_beside_it_pays_once(tmp_path, command, suite_file):
+    path = suite_file(
+        evaluation=JUDGED,
+        judge_factory="judge_of_the_suite_test:make",
+        judge_budget={"max_calls": 5},
+    )
+    path.with_name("judge_of_the_suite_test.py").write_text(
+        "from tests.evaluators.judge import Judge as make\n"
+    )
+
+    code, out, _ = command("run-suite", path, "--out", tmp_path / "runs", "--json")
+    found = json.loads(out)
+    again, _, _ = command("run-suite", path, "--resume", found["run_dir"])
+
+    assert (code, again) == (0, 0)
+    budget = evaluation_summary(tmp_path / found["run_dir"])["budget"]
+    assert (budget["limits"]["max_calls"], budget["reserved_calls"]) == (5, 1)
+
+
+@pytest.mark.parametrize("name", ["no_such_module:make", "json:loads"])
+def test_a_judge_that_cannot_be_loaded_stops_a_suite_before_it_captures(tmp_path, suite_file, name):
+    path = suite_file(evaluation=JUDGED, judge_factory=name, judge_budget={"max_calls": 5})
+
+    with pytest.raises(FactoryError):
+        run(load(path), tmp_path / "runs")
+
+    assert not (tmp_path / "runs").exists()
 
 
 def test_a_budget_of_a_suite_is_frozen_with_the_run(tmp_path, suite_file):

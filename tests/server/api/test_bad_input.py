@@ -674,6 +674,26 @@ def test_an_address_that_names_nothing_is_never_a_fault(tenant, method, path, sc
     assert response.status_code in (200, 204, 400, 404)
 
 
+@pytest.mark.parametrize("name", ["%00", "a%00b", "%ed%a0%80"])
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/failure-groups/{}"),
+        ("GET", "/failure-groups/{}/executions"),
+        ("GET", "/failure-groups/{}/history"),
+        ("POST", "/failure-groups/{}/resolve"),
+        ("POST", "/failure-groups/{}/ignore"),
+        ("POST", "/failure-groups/{}/over-strict"),
+        ("GET", "/executions/{}"),
+        ("DELETE", "/api-keys/{}"),
+    ],
+)
+def test_what_no_database_can_hold_is_unknown(tenant, method, path, name):
+    response = tenant.admin.send(method, path.replace("{}", name))
+
+    assert response.status_code == 404
+
+
 def test_an_id_with_slashes_is_no_other_id(tenant):
     ids = {"a//b", "a/b", "a/", "a"}
     for execution_id in ids:

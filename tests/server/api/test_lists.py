@@ -150,6 +150,33 @@ BAD_CURSORS = ["x", "!!!", "AAAA", "%00", "a" * 5000, "W10", "WzEsMl0"]
 BAD_CURSORS += ["WyIyMDI2LTEyLTAxVDEyOjAwOjAwWiIsOTk5OTk5OTk5OTk5OTk5OTk5OTk5OV0"]
 
 
+def test_a_cursor_is_refused_by_every_other_list(tenant, database):
+    for number in range(2):
+        scores = [
+            make_score(0.1, execution_id=f"exec-{number}"),
+            make_score(0.1, pair="hhem/truth", execution_id=f"exec-{number}"),
+        ]
+        tenant.ingest.post("/events", scores)
+        tenant.ingest.patch(f"/executions/exec-{number}", make_close())
+        tenant.admin.patch("/project/name", {"name": f"{tenant.project.name} {number}"})
+    examine_all(database)
+    group = tenant.read.get("/failure-groups").json["failure_groups"][0]["group_id"]
+    lists = ("/executions", "/failure-groups", f"/failure-groups/{group}/executions", "/audit-log")
+    cursors = {path: tenant.admin.get(f"{path}?limit=1").json["next_cursor"] for path in lists}
+
+    statuses = {
+        (answered, asked): tenant.admin.get(f"{asked}?cursor={cursor}").status_code
+        for answered, cursor in cursors.items()
+        for asked in lists
+    }
+
+    assert statuses == {
+        (answered, asked): 200 if answered == asked else 400
+        for answered in lists
+        for asked in lists
+    }
+
+
 @pytest.mark.parametrize("cursor", BAD_CURSORS)
 @pytest.mark.parametrize("path", ["/executions", "/failure-groups"])
 def test_a_cursor_that_no_list_has_answered_is_400(tenant, path, cursor):

@@ -49,8 +49,12 @@ HAVING g.occurrence_count <> count(o.execution_pk) OR g.last_seen_at <> max(o.oc
     OR g.first_seen_at > min(o.occurred_at)
 """
 
-_RECOUNTED_DAYS = """
-SELECT o.group_pk, (o.occurred_at AT TIME ZONE p.time_zone)::date AS day, coalesce(left(o.release, 256), '') AS release,
+# On the way to another zone, an execution is counted in the one that it has been moved to.
+_ZONE = "CASE WHEN {row}.execution_pk <= p.moved_to THEN p.next_zone ELSE p.counted_zone END"
+
+_RECOUNTED_DAYS = f"""
+SELECT o.group_pk, (o.occurred_at AT TIME ZONE {_ZONE.format(row="o")})::date AS day,
+    coalesce(left(o.release, 256), '') AS release,
     coalesce(left(o.environment, 256), '') AS environment, count(*)::int AS occurrences
 FROM occurrences o JOIN projects p ON p.pk = o.project_pk
 WHERE o.project_pk = ANY (%(projects)s) GROUP BY 1, 2, 3, 4
@@ -63,8 +67,16 @@ WITH days AS ({_RECOUNTED_DAYS}), weeks AS (
         sum(occurrences)::int AS occurrences FROM days GROUP BY 1, 2, 4, 5
     UNION ALL
     SELECT group_pk, date_trunc('week', day)::date, true, '', '', sum(occurrences)::int FROM days GROUP BY 1, 2
+), periods AS (
+    SELECT group_pk, date '2024-01-08' + 28 * floor((day - date '2024-01-08') / 28.0)::int AS period, any_release,
+        any_environment, CASE WHEN any_release THEN '' ELSE release END AS release,
+        CASE WHEN any_environment THEN '' ELSE environment END AS environment, sum(occurrences)::int AS occurrences
+    FROM days,
+        (VALUES (true, true), (true, false), (false, true), (false, false)) AS kind (any_release, any_environment)
+    GROUP BY 1, 2, 3, 4, 5, 6
 ), pairs AS (
-    SELECT r.project_pk, r.evaluator_id, r.metric_type, (x.received_at AT TIME ZONE p.time_zone)::date AS day,
+    SELECT r.project_pk, r.evaluator_id, r.metric_type,
+        (x.received_at AT TIME ZONE {_ZONE.format(row="r")})::date AS day,
         count(*)::int AS interactions
     FROM score_rollups r JOIN executions x ON x.pk = r.execution_pk JOIN projects p ON p.pk = r.project_pk
     WHERE r.project_pk = ANY (%(projects)s)
@@ -75,6 +87,9 @@ WITH days AS ({_RECOUNTED_DAYS}), weeks AS (
 ), counted_weeks AS (
     SELECT group_pk, week, is_total, release, environment, occurrences FROM group_weeks
     WHERE occurrences <> 0 AND project_pk = ANY (%(projects)s)
+), counted_periods AS (
+    SELECT group_pk, period, any_release, any_environment, release, environment, occurrences FROM group_periods
+    WHERE occurrences <> 0 AND project_pk = ANY (%(projects)s)
 ), counted_pairs AS (
     SELECT project_pk, evaluator_id, metric_type, day, interactions FROM pair_days
     WHERE interactions <> 0 AND project_pk = ANY (%(projects)s)
@@ -82,6 +97,9 @@ WITH days AS ({_RECOUNTED_DAYS}), weeks AS (
 SELECT 'group', w::text FROM ((TABLE days EXCEPT TABLE counted_days) UNION (TABLE counted_days EXCEPT TABLE days)) w
 UNION ALL
 SELECT 'week', w::text FROM ((TABLE weeks EXCEPT TABLE counted_weeks) UNION (TABLE counted_weeks EXCEPT TABLE weeks)) w
+UNION ALL
+SELECT 'period', w::text
+FROM ((TABLE periods EXCEPT TABLE counted_periods) UNION (TABLE counted_periods EXCEPT TABLE periods)) w
 UNION ALL
 SELECT 'pair', w::text FROM ((TABLE pairs EXCEPT TABLE counted_pairs) UNION (TABLE counted_pairs EXCEPT TABLE pairs)) w
 """

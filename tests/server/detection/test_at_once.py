@@ -16,6 +16,7 @@ from mesedi_server.store import due_work, failure_groups, halts, projects, thres
 from mesedi_server.store import spikes as store_spikes
 from mesedi_server.store.database import Database
 from mesedi_server.store.failure_groups import StateChange
+from mesedi_server.tasks import moving
 from tests.factories import make_score
 from tests.server.detection.pipelines import (
     FAITHFULNESS,
@@ -182,6 +183,7 @@ def mover(pipeline):
     zone = random.choice(["UTC", "Pacific/Kiritimati", "Pacific/Niue"])
     with pipeline.connection() as connection:
         projects.change(connection, pipeline.project.pk, {"time_zone": zone}, actor="us")
+    moving.move_all(pipeline.database, run_s=random.choice([0.01, 1]), step=random.choice([2, 50]))
 
 
 def beat(pipeline):

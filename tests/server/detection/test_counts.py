@@ -6,11 +6,12 @@ import pytest
 from sqlalchemy import delete, insert, update
 
 from mesedi_server.errors import RefusedError
-from mesedi_server.store import projects, tables, trends
+from mesedi_server.store import moving_days, projects, tables, trends
 from mesedi_server.store.database import savepoint
 from mesedi_server.store.failure_groups import STATES, GroupFilter
 from mesedi_server.store.ranking import biggest
 from mesedi_server.store.trends import BINS, Bin, Slice
+from mesedi_server.tasks import celery_app, moving
 from tests.factories import make_score
 from tests.server.detection.pipelines import Pipeline, make_pipeline, wrong_numbers
 
@@ -37,9 +38,24 @@ def receive(pipeline: Pipeline, execution_id: str, at: datetime, score=0.1, **fa
     pipeline.examine()
 
 
-def move_to(pipeline: Pipeline, zone: str) -> None:
+def want(pipeline: Pipeline, zone: str) -> None:
     with pipeline.connection() as connection:
         projects.change(connection, pipeline.project.pk, {"time_zone": zone}, actor="us")
+
+
+def move_to(pipeline: Pipeline, zone: str) -> None:
+    want(pipeline, zone)
+    moving.move_all(pipeline.database, run_s=60)
+
+
+def move_a_step(pipeline: Pipeline, executions: int) -> bool:
+    with pipeline.connection() as connection:
+        return moving_days.move(connection, pipeline.project.pk, limit=executions)
+
+
+def project_now(pipeline: Pipeline) -> projects.Project:
+    with pipeline.connection() as connection:
+        return projects.get(connection, pipeline.project.pk)
 
 
 def days(pipeline: Pipeline, first: date, number: int, **origin) -> list[int]:
@@ -100,6 +116,92 @@ def test_a_change_of_the_zone_moves_what_was_counted(pipeline):
 
     assert days(pipeline, date(2026, 6, 15), 2) == [0, 1]
     assert interactions(pipeline, date(2026, 6, 15), 2) == [0, 2]
+
+
+def test_a_change_of_the_zone_counts_nothing_in_the_request(pipeline):
+    receive(pipeline, "exec-1", NOON)
+
+    want(pipeline, "Pacific/Kiritimati")
+
+    assert days(pipeline, date(2026, 6, 15), 2) == [1, 0]
+    assert project_now(pipeline).are_days_moving
+
+
+def test_a_move_goes_on_step_by_step_while_others_count(pipeline, database):
+    for number in range(3):
+        receive(pipeline, f"exec-{number}", NOON)
+    want(pipeline, "Pacific/Kiritimati")
+
+    move_a_step(pipeline, 2)
+    assert days(pipeline, date(2026, 6, 15), 2) == [1, 2]
+    assert wrong_numbers(database) == []
+
+    # Moved already, not yet moved, and new: each is counted where it belongs.
+    for name in ("exec-0", "exec-2"):
+        pipeline.send(*(make_score(1.0, execution_id=name) for _ in range(5)), debounce_s=0)
+    pipeline.examine()
+    receive(pipeline, "exec-3", NOON)
+    assert days(pipeline, date(2026, 6, 15), 2) == [1, 1]
+    assert wrong_numbers(database) == []
+
+    moving.move_all(database, run_s=60, step=1)
+    assert days(pipeline, date(2026, 6, 15), 2) == [0, 2]
+    assert interactions(pipeline, date(2026, 6, 15), 2) == [0, 4]
+    assert not project_now(pipeline).are_days_moving
+
+
+def test_a_release_that_comes_late_meets_a_move(pipeline, database):
+    names = ("exec-1", "exec-2")
+    for name in names:
+        pipeline.send(make_score(0.1, execution_id=name), settle_s=0)
+        pipeline.close(name)
+    pipeline.examine()
+    want(pipeline, "Pacific/Kiritimati")
+    move_a_step(pipeline, 1)
+
+    for name in names:
+        pipeline.post(name, release="r1")
+    pipeline.examine()
+
+    assert sum(days(pipeline, datetime.now(UTC).date(), 2, release="r1")) == 2
+    assert wrong_numbers(database) == []
+    moving.move_all(database, run_s=60)
+
+
+def test_who_changes_the_zone_again_meanwhile_gets_the_last_one(pipeline, database):
+    for number in range(3):
+        receive(pipeline, f"exec-{number}", NOON)
+    want(pipeline, "Pacific/Kiritimati")
+    move_a_step(pipeline, 1)
+
+    want(pipeline, "UTC")
+
+    assert project_now(pipeline).are_days_moving
+    moving.move_all(database, run_s=60, step=2)
+    assert days(pipeline, date(2026, 6, 15), 2) == [3, 0]
+    assert not project_now(pipeline).are_days_moving
+
+
+def test_a_run_that_has_no_time_left_leaves_the_rest_to_the_next_one(pipeline, database):
+    receive(pipeline, "exec-1", NOON)
+    want(pipeline, "Pacific/Kiritimati")
+
+    moving.move_all(database, run_s=0)
+
+    assert project_now(pipeline).are_days_moving
+    moving.move_all(database, run_s=60)
+    assert days(pipeline, date(2026, 6, 15), 2) == [0, 1]
+
+
+def test_the_task_moves_the_days(pipeline, settings):
+    receive(pipeline, "exec-1", NOON)
+    want(pipeline, "Pacific/Kiritimati")
+    celery = celery_app.create(settings)
+    moving.register(celery, pipeline.database)
+
+    celery.tasks[celery_app.MOVE_DAYS]()
+
+    assert days(pipeline, date(2026, 6, 15), 2) == [0, 1]
 
 
 def test_a_day_of_25_hours_is_one_day(pipeline):

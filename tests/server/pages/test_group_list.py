@@ -6,6 +6,7 @@ import pytest
 from sqlalchemy import update
 
 from mesedi_server.store.tables import executions, failure_groups, projects
+from mesedi_server.tasks import moving
 from tests.factories import make_score
 from tests.server.examining import examine_all
 from tests.server.pages.browsing import Page
@@ -105,12 +106,17 @@ def test_the_share_is_of_the_executions_that_carry_the_pair(viewer, received, pr
     assert " 1 25 % open" in row(page, "ragas · faithfulness")
 
 
-def test_of_one_release_no_share_is_known(viewer, received, project):
-    received("exec-1", 1, release="r1")
+@pytest.mark.parametrize("query", ["release=r1", "environment=live", "release=r1&environment=live"])
+def test_the_page_says_that_no_share_is_known_of_one_release_or_environment(
+    viewer, received, project, query
+):
+    received("exec-1", 1, release="r1", environment="live")
 
-    page = viewer.open(f"{project}/groups?release=r1")
+    page = viewer.open(f"{project}/groups?{query}")
 
     assert " 1 \N{EN DASH} open r1 " in row(page, "ragas · faithfulness")
+    assert "Shares are not known under this filter" in page.text
+    assert "Shares are not known" not in viewer.open(f"{project}/groups?q=ragas").text
 
 
 def test_a_row_tells_the_release_of_the_latest_member(viewer, received, project):
@@ -128,6 +134,7 @@ def test_days_are_those_of_the_projects_zone(viewer, tenant, database, received,
             connection.execute(
                 update(projects).where(projects.c.pk == tenant.project.pk).values(time_zone=zone)
             )
+        moving.move_all(database, run_s=60)
         counts[zone] = sparkline(viewer.open(f"{project}/groups?days=7"))
 
     # It is today in both, though never the same day.

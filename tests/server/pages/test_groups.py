@@ -172,6 +172,29 @@ def test_a_group_tells_in_this_order(member, tenant, database, project):
         place = text.index(mark, place)
 
 
+@pytest.mark.parametrize(("odd", "is_told"), [(0, True), (None, False)])
+def test_scores_that_no_floor_can_judge_are_told_of_whichever_executions_are_shown(
+    viewer, tenant, database, project, odd, is_told
+):
+    for number in range(groups.MEMBERS + 1):
+        run(tenant, f"exec-{number}", make_score(7.5 if number == odd else 0.1, False))
+        examine_all(database)
+    group = groups_of(tenant)[0]
+
+    page = viewer.open(f"{project}/groups/{group}")
+
+    assert "exec-0" not in page.links
+    assert ("A floor cannot judge these scores." in page.text) is is_told
+    older = viewer.open(page.links["Next page"])
+    assert "exec-0" in older.links
+    assert ("A floor cannot judge these scores." in older.text) is is_told
+
+
+@pytest.mark.parametrize("name", ["%00", "a%00b", "%ed%a0%80", "unknown"])
+def test_a_group_that_cannot_be_is_not_found(viewer, project, name):
+    assert viewer.open(f"{project}/groups/{name}").status == 404
+
+
 def test_every_class_has_a_page_with_its_playbook(viewer, tenant, database, project):
     found = fail_each_class(tenant, database)
 

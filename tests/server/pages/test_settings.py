@@ -10,6 +10,7 @@ from sqlalchemy import func, update
 from mesedi_server.errors import ConflictError
 from mesedi_server.store import members, people, projects
 from mesedi_server.store.tables import api_keys
+from mesedi_server.tasks import moving
 from tests.factories import make_execution
 from tests.server.pages.browsing import Browser, Page
 from tests.server.pages.failing import fail
@@ -65,6 +66,21 @@ def test_settings_are_saved_and_audited(admin, settings_page, tenant):
     details = tenant.admin.get("/audit-log").json["events"][0]["details"]
     assert details["time_zone"] == {"from": "UTC", "to": "Europe/Berlin"}
     assert details["retention_days"] == {"from": None, "to": 90}
+
+
+def test_pages_tell_while_days_are_being_counted_anew(admin, settings_page, tenant, database):
+    told = "Days are being counted anew. The time zone has changed to Europe/Berlin"
+    group = fail(tenant, database)
+    groups = settings_page.replace("settings", "groups")
+    addresses = (settings_page, groups, f"{groups}/{group}")
+    before = [told in admin.open(address).text for address in addresses]
+
+    save(admin, settings_page, time_zone="Europe/Berlin")
+    meanwhile = [told in admin.open(address).text for address in addresses]
+    moving.move_all(database, run_s=60)
+    after = [told in admin.open(address).text for address in addresses]
+
+    assert (before, meanwhile, after) == ([False] * 3, [True] * 3, [False] * 3)
 
 
 def test_saving_what_is_in_force_leaves_no_trace(admin, settings_page, tenant):

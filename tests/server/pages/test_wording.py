@@ -1,5 +1,6 @@
 """Facts in words."""
 
+import re
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -133,6 +134,12 @@ def test_every_failure_class_has_a_playbook_below_the_pages_heading(failure_clas
     assert html.startswith("<h2>")
     assert "<h1" not in html
     assert "ot worth a look" in html or "When not to investigate" in html
+
+
+@pytest.mark.parametrize("failure_class", sorted({*examination.CLASSES, *DETECTORS}))
+def test_a_playbook_says_nothing_of_where_the_executions_stand(failure_class):
+    # On a wide screen they stand beside it, on a narrow one below.
+    assert not re.search(r"executions?\s+(below|above|beside|to the left)", playbook(failure_class))
 
 
 def test_a_class_without_a_playbook_has_none():

@@ -1,0 +1,171 @@
+"""Send one HTTP request, once, with one deadline for all of it.
+
+The standard library's timeouts are for each read: an endpoint that sends a byte a second never
+meets them. Here every step gets what is left of the whole. Two things stay outside: looking up a
+host's name (the system's resolver has limits of its own), and proxies, which are not used.
+"""
+
+import io
+import socket
+import ssl
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from http.client import HTTPConnection, HTTPException
+from typing import Any, NamedTuple, cast
+
+from evaluators.adapters.errors import (
+    ConnectionFailedError,
+    ReplyTooLargeError,
+    TimedOutError,
+    UnreadableReplyError,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a request goes, in the parts of a URL."""
+
+    is_secure: bool
+    host: str
+    port: int
+    path: str
+
+
+class Response(NamedTuple):
+    """A whole answer."""
+
+    status: int
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Deadline:
+    timeout_s: float
+    _begin: float = field(default_factory=time.monotonic)
+
+    def left(self) -> float:
+        """Seconds that are left; raises TimeoutError when there are none."""
+        left = self._begin + self.timeout_s - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        return left
+
+
+def post(
+    address: Address, body: bytes, headers: Mapping[str, str], *, timeout_s: float, max_bytes: int
+) -> Response:
+    """Send a POST request once and follow nothing; return the answer, whatever its status.
+
+    Args:
+        address: where to.
+        body: what to send.
+        headers: its headers.
+        timeout_s: seconds for all of it.
+        max_bytes: the most that is read of the answer's body.
+
+    Raises JudgeCallError.
+    """
+    connection = _Connection(address, _Deadline(timeout_s))
+    try:
+        connection.request("POST", address.path, body, dict(headers))
+        return _read(connection, max_bytes)
+    except TimeoutError as error:
+        raise TimedOutError from error
+    except OSError as error:
+        raise ConnectionFailedError from error
+    except HTTPException as error:
+        raise UnreadableReplyError from error
+    finally:
+        connection.hang_up()
+
+
+def _read(connection: HTTPConnection, max_bytes: int) -> Response:
+    response = connection.getresponse()
+    body = response.read(max_bytes + 1)
+    if len(body) > max_bytes:
+        raise ReplyTooLargeError
+    if response.length:  # announced, and never sent
+        raise ConnectionFailedError
+    return Response(response.status, body)
+
+
+class _Connection(HTTPConnection):
+    """A connection whose every step ends with the deadline."""
+
+    def __init__(self, address: Address, deadline: _Deadline) -> None:
+        super().__init__(address.host, address.port)
+        self.default_port = 443 if address.is_secure else 80  # the Host header leaves it out
+        self._address = address
+        self._deadline = deadline
+        self._open: socket.socket | None = None
+
+    def connect(self) -> None:
+        self._open = _connected(self._address, self._deadline)
+        self._open = self._secured(self._open)
+        self.sock = cast("socket.socket", _TimedSocket(self._open, self._deadline))
+
+    def hang_up(self) -> None:
+        self.close()
+        if self._open is not None:
+            self._open.close()
+
+    def _secured(self, plain: socket.socket) -> socket.socket:
+        if not self._address.is_secure:
+            return plain
+        plain.settimeout(self._deadline.left())
+        return _trusted().wrap_socket(plain, server_hostname=self._address.host)
+
+
+class _TimedSocket:
+    """The part of a socket that `http.client` uses."""
+
+    def __init__(self, plain: socket.socket, deadline: _Deadline) -> None:
+        self._socket = plain
+        self._deadline = deadline
+
+    def sendall(self, data: Any) -> None:
+        self._socket.settimeout(self._deadline.left())  # for all of it, says `socket.sendall`
+        self._socket.sendall(data)
+
+    def makefile(self, *_: Any) -> io.BufferedReader:
+        return io.BufferedReader(_TimedReader(self._socket, self._deadline))
+
+    def close(self) -> None:
+        """Leave it open: an answer that ends with its connection is read after this."""
+
+
+class _TimedReader(io.RawIOBase):
+    def __init__(self, plain: socket.socket, deadline: _Deadline) -> None:
+        self._socket = plain
+        self._deadline = deadline
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        self._socket.settimeout(self._deadline.left())
+        return self._socket.recv_into(buffer)
+
+
+def _connected(address: Address, deadline: _Deadline) -> socket.socket:
+    """Try the addresses of a host one after the other."""
+    problem: OSError = OSError("the host has no address")
+    found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+    for family, kind, protocol, _, place in found:
+        plain = socket.socket(family, kind, protocol)
+        try:
+            plain.settimeout(deadline.left())
+            plain.connect(place)
+        except OSError as error:
+            plain.close()
+            problem = error
+        else:
+            return plain
+    raise problem
+
+
+@cache
+def _trusted() -> ssl.SSLContext:
+    return ssl.create_default_context()
