@@ -5,12 +5,8 @@ option parser's own errors included.
 """
 
 import gc
-import json
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
-from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
@@ -21,36 +17,36 @@ from evaluators import transcripts
 from evaluators.assess import run as assess_lines
 from evaluators.capture import capture as capture_dataset
 from evaluators.capture import status as run_status
-from evaluators.custom import Evaluator
-from evaluators.custom import build as build_evaluator
+from evaluators.commands import archiving, comparing, reviewing, settling, suites
+from evaluators.commands.shared import EXIT_CODES
+from evaluators.commands.shared import FILE as _FILE
+from evaluators.commands.shared import FOLDER as _FOLDER
+from evaluators.commands.shared import as_json as _as_json
+from evaluators.commands.shared import evaluation_id as _evaluation_id
+from evaluators.commands.shared import print_json as _print
+from evaluators.commands.shared import progress_bars as _progress
+from evaluators.commands.shared import run as _run
 from evaluators.errors import EvaluatorsError
 from evaluators.evaluation import evaluate_saved
 from evaluators.factories import load as load_factory
-from evaluators.judges import LARGEST_COST_MICROS, Judge
-from evaluators.judges import build as build_judge
+from evaluators.judges import LARGEST_COST_MICROS
 from evaluators.ledger import Budget
-from evaluators.progress import Progress, quiet
+from evaluators.loading import evaluators as load_evaluators
+from evaluators.loading import judge as load_judge
 from evaluators.reports import details as details_report
 from evaluators.reports import text as text_report
 from evaluators.reports import write as write_reports
 from evaluators.resuming import captured_from
 from evaluators.resuming import resume as resume_capture
-from evaluators.spec import STREAMS, EvaluationSpec
+from evaluators.spec import STREAMS
 from evaluators.spec import load as load_spec
 from evaluators.summary import summarize, viewed
 from evaluators.targets import Target, build
 from evaluators.version import PACKAGE_VERSION
 
-EXIT_CODES = {"pass": 0, "fail": 2, "inconclusive": 3}
 EXIT_ERROR = 1
 _GARBAGE_THRESHOLD = 50_000  # next to nothing here refers to itself; looking costs 5 % of a run
 
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-_FOLDER = click.Path(file_okay=False, path_type=Path)
-
-_run = click.argument("run", type=click.Path(exists=True, file_okay=False, path_type=Path))
-_as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-_evaluation_id = click.option("--evaluation-id", help="Which evaluation; the latest by default.")
 _target = click.option("--target", metavar="MODULE:FACTORY", help="What answers the questions.")
 _compare_target = click.option(
     "--compare-target", metavar="MODULE:FACTORY", help="What answers them a second time."
@@ -152,10 +148,10 @@ def evaluate(
             run,
             wanted,
             new_evaluation=new_evaluation,
-            judge=_judge(judge_factory, wanted, spec.parent),
+            judge=load_judge(judge_factory, wanted, spec.parent),
             budget=budget,
             concurrency=concurrency,
-            evaluators=_evaluators(evaluator_factory, wanted, spec.parent),
+            evaluators=load_evaluators(evaluator_factory, wanted, spec.parent),
             progress=progress,
         )
     with viewed(run, evaluation_id, verify=False) as view:
@@ -285,6 +281,11 @@ def assess(file: BinaryIO, *, are_verdicts: bool, as_json: bool) -> int:
     return assess_lines(file, sys.stdout, sys.stderr, are_verdicts=are_verdicts)
 
 
+for _module in (settling, comparing, reviewing, archiving, suites):
+    for _command in _module.COMMANDS:
+        cli.add_command(_command)
+
+
 def main() -> NoReturn:
     """Run the command and end the process with its exit code."""
     gc.set_threshold(_GARBAGE_THRESHOLD)
@@ -318,43 +319,6 @@ def _targets(primary: str | None, compare: str | None, folder: Path) -> dict[str
         for stream, name in named.items()
         if name is not None
     }
-
-
-def _judge(factory: str | None, spec: EvaluationSpec, folder: Path) -> Judge | None:
-    if factory is None or not spec.is_judged:
-        return None
-    return build_judge(load_factory(factory, [folder]))
-
-
-def _evaluators(factories: tuple[str, ...], spec: EvaluationSpec, folder: Path) -> list[Evaluator]:
-    if not spec.is_custom:
-        return []
-    return [build_evaluator(load_factory(name, [folder])) for name in factories]
-
-
-@contextmanager
-def _progress() -> Iterator[Progress]:
-    """Show a bar for each kind of work on a terminal, nothing elsewhere."""
-    if not sys.stderr.isatty():
-        yield quiet
-        return
-    with ExitStack() as shown:
-        bars: dict[str, Any] = {}
-
-        def tell(doing: str, steps: int, total: int) -> None:
-            if doing not in bars:
-                shown.close()
-                bar = partial(click.progressbar, label=doing, file=sys.stderr)
-                bars[doing] = shown.enter_context(
-                    bar(length=total, update_min_steps=max(1, total // 200))
-                )
-            bars[doing].update(steps)
-
-        yield tell
-
-
-def _print(value: object) -> None:
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 def _print_summary(summary: dict[str, Any], *, as_json: bool) -> None:

@@ -24,6 +24,8 @@ from evaluators.errors import LockedRunError, RunError
 
 DATABASE = "run.sqlite3"
 LOCK = "coordinator.lock"
+ARCHIVE = "archive.json"
+"""Beside a database that came from an archive: such a run is never written to again."""
 _UNFINISHED = ".capture-"
 _ABANDONED_AFTER_S = 60  # a capture that just began may not hold its lock yet
 
@@ -48,8 +50,13 @@ def database(directory: Path) -> Path:
 
 @contextmanager
 def locked(directory: Path) -> Iterator[None]:
-    """Be the only process that writes to this run; LockedRunError at once when another one does."""
+    """Be the only process that writes to this run; LockedRunError at once when another one does.
+
+    Raises RunError for a read-only archive.
+    """
     database(directory)
+    if (directory / ARCHIVE).exists():
+        raise RunError(f"{directory} is a read-only archive")
     with _lock(directory):
         yield
 

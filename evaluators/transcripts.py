@@ -61,10 +61,11 @@ def write(connection: Connection, target: dict[str, Any], out: Path) -> int:
 
 def _lines(connection: Connection, target: dict[str, Any]) -> Iterator[str]:
     for record, answer in answers.committed(connection, target["stream"]):
-        yield record if answer is None else _answered(record, answer, target["model"])
+        yield record if answer is None else answered(record, answer, target["model"])
 
 
-def _answered(record: str, answer: str, model: str) -> str:
+def answered(record: str, answer: str, model: str) -> str:
+    """Return a dataset record with a generated answer in place of the recorded one."""
     turn = json.loads(record)
     given = json.loads(answer)
     kept = {k: v for k, v in (turn.get("metadata") or {}).items() if k not in _REPLACED}
