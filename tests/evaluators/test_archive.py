@@ -410,6 +410,7 @@ def test_the_commands_export_verify_and_import(tmp_path, run, command):
         ("archive-export", "no-such-run", "--out", "x"),
         ("archive-export", ".", "--out", "x"),
         ("archive-export", "RUN", "--out", "no-such-folder/x.zip"),
+        ("archive-export", "RUN", "--out", "RUN/run.sqlite3", "--force"),
         ("archive-verify", "no-such-file"),
         ("archive-verify", "RUN/run.sqlite3"),
         ("archive-import", "RUN/run.sqlite3", "--out", "kept"),

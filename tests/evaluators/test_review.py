@@ -20,8 +20,7 @@ from tests.evaluators.test_targets import primary
 
 def exported(run, tmp_path, **options):
     path = tmp_path / "tasks.jsonl"
-    with viewed(run) as view:
-        export(view, path, force=True, **options)
+    export(run, path, force=True, **options)
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
@@ -123,8 +122,8 @@ def test_tasks_replace_no_file_unless_forced(tmp_path):
     run = evaluated(tmp_path, {"a": MET})
     (tmp_path / "mine").write_text("mine")
 
-    with viewed(run) as view, pytest.raises(RunError, match="--force"):
-        export(view, tmp_path / "mine")
+    with pytest.raises(RunError, match="--force"):
+        export(run, tmp_path / "mine")
 
     assert (tmp_path / "mine").read_text() == "mine"
 
@@ -600,6 +599,9 @@ def test_the_commands_lead_from_tasks_to_a_regression_dataset(tmp_path, command)
         ("review-import", "RUN", "RUN/run.sqlite3"),
         ("qualify", "BARE"),
         ("qualify", "RUN", "--min-agreement", "2"),
+        ("qualify", "RUN", "--min-agreement", "nan"),
+        ("review-export", "RUN", "--out", "RUN/run.sqlite3", "--force"),
+        ("review-export", "RUN", "--out", "RUN/coordinator.lock", "--force"),
         ("promote", "RUN", "--out", "x"),
         ("promote", "BARE", "--out", "x"),
     ],
