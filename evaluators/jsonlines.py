@@ -27,7 +27,7 @@ def read_canonical(line: bytes, *, is_first: bool = False) -> tuple[dict[str, An
     if is_first and line.startswith(_BOM):
         raise LineError("starts with a byte order mark; save the file as UTF-8 without it")
     try:
-        value = json.loads(line.decode(), parse_constant=_refuse)
+        value = _loads(line.decode())
         content = canonical(value)
         content.encode()
     except LineError:
@@ -41,6 +41,14 @@ def read_canonical(line: bytes, *, is_first: bool = False) -> tuple[dict[str, An
 
 def _refuse(name: str) -> None:
     raise LineError(f"holds {name}, which is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse)  # json.loads would make one for each line
+
+
+def _loads(text: str) -> object:
+    # json.loads knows a byte order mark when it sees one.
+    return json.loads(text) if text.startswith("\ufeff") else _DECODER.decode(text)
 
 
 def _reason(error: Exception) -> str:

@@ -170,7 +170,7 @@ class _Reader:
                 self._append(found)
                 next_start = found.end() if leads_on else -1
             elif spelling:
-                self._take_one(found)
+                self._take_one(found, found.end())
         if self._chain:
             self._finish()
         return self._quantities
@@ -200,15 +200,16 @@ class _Reader:
         numbers = _up_to_last_unit(self._chain)
         self._chain = []
         if len(numbers) == 1:
-            self._take_one(numbers[0])
+            self._take_one(numbers[0], _end(numbers[0]))
         elif numbers:
-            left = self._mirror.left_of(numbers[0].start(), self._floor)
-            self._add(numbers[0].start() - left.width, _end(numbers[-1]), _joined(numbers, left))
+            start, end = numbers[0].start(), _end(numbers[-1])
+            left = self._mirror.left_of(start, self._floor)
+            self._add(start - left.width, end, _joined(numbers, left))
 
-    def _take_one(self, number: re.Match[str]) -> None:
+    def _take_one(self, number: re.Match[str], end: int) -> None:
         start = number.start()
         left = self._mirror.left_of(start, self._floor)
-        self._add(start - left.width, _end(number), _single(number, left))
+        self._add(start - left.width, end, _single(number, left))
 
     def _add(self, start: int, end: int, value: Value | None) -> None:
         self._quantities.append(Quantity(self._text[start:end], value))
