@@ -27,6 +27,10 @@ class Evidence(NamedTuple):
     source_id: str
     quote: str
 
+    def content(self) -> dict[str, object]:
+        """The place as a JSON value."""
+        return {"source_id": self.source_id, "quote": self.quote}
+
 
 class QuantityFinding(NamedTuple):
     """One quantity of an answer (durable-evaluations.md, 5.4).
@@ -48,7 +52,7 @@ class QuantityFinding(NamedTuple):
             "quote": self.quote,
             "normalized": self.normalized,
             "status": self.status,
-            "evidence": self.evidence and self.evidence._asdict(),
+            "evidence": self.evidence and self.evidence.content(),
         }
 
 

@@ -29,7 +29,7 @@ from evaluators.characters import (
     TIMES,
     WAVES,
 )
-from evaluators.phrases import COMPARATIVES, Left, Mirror
+from evaluators.phrases import COMPARATIVES, Left, left_of
 from evaluators.units import SPELLINGS, base_fraction, named
 from evaluators.wordlist import longest_of
 
@@ -151,7 +151,7 @@ class _Reader:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._mirror = Mirror(text)
+        self._mirrored = text[::-1]
         self._chain: list[re.Match[str]] = []  # linked numbers that may become one quantity
         self._quantities: list[Quantity] = []
         self._floor = 0  # where the last quantity ended: nothing is read twice
@@ -193,7 +193,7 @@ class _Reader:
     def _is_first_of_two(self) -> bool:
         if len(self._chain) > 1:
             return False
-        return self._mirror.left_of(self._chain[0].start(), self._floor).is_between
+        return left_of(self._mirrored, self._chain[0].start(), self._floor).is_between
 
     def _finish(self) -> None:
         """Turn the chain into a quantity, if it has a unit."""
@@ -202,13 +202,12 @@ class _Reader:
         if len(numbers) == 1:
             self._take_one(numbers[0], _end(numbers[0]))
         elif numbers:
-            start, end = numbers[0].start(), _end(numbers[-1])
-            left = self._mirror.left_of(start, self._floor)
-            self._add(start - left.width, end, _joined(numbers, left))
+            left = left_of(self._mirrored, numbers[0].start(), self._floor)
+            self._add(numbers[0].start() - left.width, _end(numbers[-1]), _joined(numbers, left))
 
     def _take_one(self, number: re.Match[str], end: int) -> None:
         start = number.start()
-        left = self._mirror.left_of(start, self._floor)
+        left = left_of(self._mirrored, start, self._floor)
         self._add(start - left.width, end, _single(number, left))
 
     def _add(self, start: int, end: int, value: Value | None) -> None:
