@@ -459,6 +459,19 @@ def test_reviews_by_an_older_criterion_are_stale(tmp_path):
     assert [each["review_id"] for each in report["stale_references"]] == ["r-a"]
 
 
+def test_one_stale_reference_keeps_an_evaluator_from_passing(tmp_path):
+    run = evaluated(tmp_path, {"a": MET, "b": MET})
+    reviewed(run, tmp_path, {"a": "met"})
+    changed = Criterion(id="traceability", revision="v2", evaluator="grounding")
+    evaluate_saved(run, spec(changed), new_evaluation=True)
+    reviewed(run, tmp_path, {"b": "met"})
+
+    report = qualified(run)
+
+    assert (report["agreement"], report["coverage"]) == (1.0, 1.0)
+    assert report["decision"] == "inconclusive"
+
+
 def test_reviews_by_another_criterion_are_not_stale(tmp_path):
     run = evaluated(tmp_path, {"a": MET})
     reviewed(run, tmp_path, {"a": "met"})
