@@ -51,8 +51,7 @@ class Description:
 
 def export(directory: Path, out: Path, *, force: bool = False) -> Description:
     """Write a run's archive. Raises RunError when it exists (unless `force`) or is too large."""
-    if out.exists() and not force:
-        raise RunError(f"{out} exists; --force replaces it")
+    rundir.refuse_output(directory, out, force=force)
     if rundir.database(directory).stat().st_size > MAX_SIZE:
         raise RunError(f"{directory} is larger than {MAX_SIZE} bytes, the most that is archived")
     with TemporaryDirectory(prefix=".archive-", dir=out.parent) as folder:

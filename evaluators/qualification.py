@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass
 
+from evaluators.errors import SpecError
 from evaluators.review import OUTCOMES, adjudications, tasks
 from evaluators.store.evaluations import Case
 from evaluators.summary import Json, View
@@ -16,11 +17,18 @@ class Limits:
         min_agreement: share of the compared answers on which both sides say the same.
         max_false_passes: answers that people found violated and the evaluator did not.
         min_coverage: share of the adjudicated answers to which the evaluator gave an outcome.
+
+    Raises SpecError for a share that is not from 0 to 1.
     """
 
     min_agreement: float = 1.0
     max_false_passes: int = 0
     min_coverage: float = 1.0
+
+    def __post_init__(self) -> None:
+        for share in (self.min_agreement, self.min_coverage):
+            if not 0 <= share <= 1:  # not a number is neither
+                raise SpecError(f"a share must be from 0 to 1, not {share}")
 
 
 def qualify(view: View, limits: Limits = Limits()) -> Json:

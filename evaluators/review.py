@@ -12,14 +12,14 @@ from typing import Any, TypeAlias
 
 from evaluators import rundir
 from evaluators.canonical import canonical, digest
-from evaluators.errors import SHOWN_PROBLEMS, ReviewError, RunError
+from evaluators.errors import SHOWN_PROBLEMS, ReviewError
 from evaluators.evidence import Bundle
 from evaluators.jsonlines import LineError, read_object
 from evaluators.material import Material
 from evaluators.store import checks, evaluations, reviews
 from evaluators.store.database import Connection, opened, transaction
 from evaluators.store.evaluations import Case
-from evaluators.summary import Json, View
+from evaluators.summary import Json, View, viewed
 
 OUTCOMES = ("met", "violated", "not_applicable")
 ROLES = ("opinion", "adjudication")
@@ -50,28 +50,36 @@ _TASK = (
 # Tasks
 
 
-def export(view: View, out: Path, *, statuses: Collection[str] = (), force: bool = False) -> int:
+def export(
+    directory: Path,
+    out: Path,
+    *,
+    evaluation_id: str | None = None,
+    statuses: Collection[str] = (),
+    force: bool = False,
+) -> int:
     """Write a task for every captured answer and criterion, one a line; return their number.
 
     Args:
-        view: the evaluation.
+        directory: the run directory.
         out: JSON lines.
+        evaluation_id: which evaluation, by default the latest.
         statuses: only answers with one of these results; all by default.
         force: replace the file if it exists.
 
-    Raises RunError when the file exists.
+    Raises RunError when the file exists or the run has no such evaluation, CorruptRunError.
     """
-    if out.exists() and not force:
-        raise RunError(f"{out} exists; --force replaces it")
+    rundir.refuse_output(directory, out, force=force)
     written = 0
     replacement = out.with_name(f".{out.name}.new")
-    with replacement.open("w", encoding="utf-8", newline="\n") as file:
-        for case, task in tasks(view):
-            status = "pending" if case.result is None else case.result["status"]
-            if not statuses or status in statuses:
-                file.write(f"{canonical({**task, 'annotation': BLANK})}\n")
-                written += 1
-    replacement.replace(out)
+    with viewed(directory, evaluation_id) as view:
+        with replacement.open("w", encoding="utf-8", newline="\n") as file:
+            for case, task in tasks(view):
+                status = "pending" if case.result is None else case.result["status"]
+                if not statuses or status in statuses:
+                    file.write(f"{canonical({**task, 'annotation': BLANK})}\n")
+                    written += 1
+        replacement.replace(out)
     return written
 
 

@@ -3,7 +3,6 @@
 For policies and suites; specs are read here and checked in `spec`. Everything raises SpecError.
 """
 
-import math
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,6 +10,7 @@ from typing import Any, TypeVar
 from evaluators.errors import SpecError
 
 _Item = TypeVar("_Item")
+_LARGEST = 1e300
 
 
 def read_yaml(path: Path) -> object:
@@ -74,15 +74,15 @@ def choice(value: object, choices: Collection[str], where: str) -> str:
 
 def number(value: object, where: str) -> float:
     """Return a finite number as it is."""
-    if type(value) not in {int, float} or not math.isfinite(value):  # type: ignore[arg-type]
-        raise SpecError(f"{where} must be a number")
-    return value  # type: ignore[return-value]
+    if type(value) in {int, float} and abs(value) <= _LARGEST:  # type: ignore[arg-type]
+        return value  # type: ignore[return-value]
+    raise SpecError(f"{where} must be a number")
 
 
-def integer(value: object, where: str, least: int = 0) -> int:
-    """Return an integer that is not too small."""
-    if type(value) is not int or value < least:
-        raise SpecError(f"{where} must be an integer from {least}")
+def integer(value: object, where: str, least: int = 0, most: int = 2**31) -> int:
+    """Return an integer from `least` to `most`."""
+    if type(value) is not int or not least <= value <= most:
+        raise SpecError(f"{where} must be an integer from {least} to {most}")
     return value
 
 

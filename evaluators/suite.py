@@ -18,7 +18,7 @@ from evaluators.errors import CaptureFailedError, ResumeRefusedError, RunError, 
 from evaluators.evaluation import evaluate_saved
 from evaluators.factories import load as load_factory
 from evaluators.gates import Policy
-from evaluators.judges import Judge
+from evaluators.judges import LARGEST_COST_MICROS, Judge
 from evaluators.ledger import Budget
 from evaluators.progress import Progress, quiet
 from evaluators.reports import ARTIFACTS, write_forms
@@ -193,7 +193,7 @@ def _budget(value: object) -> Budget | None:
     calls = strict.integer(fields["max_calls"], f"{where}: max_calls")
     cost = fields.get("max_cost_micros")
     if cost is not None:
-        strict.integer(cost, f"{where}: max_cost_micros")
+        strict.integer(cost, f"{where}: max_cost_micros", most=LARGEST_COST_MICROS)
     return Budget(calls, cost)
 
 

@@ -20,10 +20,7 @@ def export(directory: Path, out: Path, *, stream: str = "primary", force: bool =
     Raises RunError when the file exists (unless `force`), when it would replace the run's own
     database, or when the run has no such stream.
     """
-    if out.exists() and rundir.database(directory).samefile(out):
-        raise RunError(f"{out} is the run's database")
-    if out.exists() and not force:
-        raise RunError(f"{out} exists; --force replaces it")
+    rundir.refuse_output(directory, out, force=force)
     with opened(directory) as connection:
         frozen = checks.verify(connection)
         return write(connection, target_of(frozen, stream), out)

@@ -19,13 +19,12 @@ STOP_S = 5
 def web(settings: Settings, host: str, port: int) -> None:
     """Answer requests until told to stop."""
     Granian(
-        "mesedi_server.app:create_app",
+        "mesedi_server.gateway:create",
         factory=True,
-        interface=Interfaces.WSGI,
+        interface=Interfaces.RSGI,
         address=host,
         port=port,
         workers=settings.web_workers,
-        blocking_threads=settings.web_threads,
         workers_kill_timeout=STOP_S,
         websockets=False,
         log_level=LogLevels.error,

@@ -43,8 +43,7 @@ def review_export(
     as_json: bool,
 ) -> None:
     """Write tasks for reviewers: answers with their evidence, without the evaluator's results."""
-    with viewed(run, evaluation_id) as view:
-        tasks = review.export(view, out, statuses=statuses, force=force)
+    tasks = review.export(run, out, evaluation_id=evaluation_id, statuses=statuses, force=force)
     answer({"path": str(out), "tasks": tasks}, [f"{tasks} tasks in {out}"], as_json=as_json)
 
 

@@ -111,6 +111,8 @@ def test_a_policy_is_read_strictly(value, words):
         {"threshold": "1"},
         {"threshold": True},
         {"threshold": float("nan")},
+        {"threshold": float("inf")},
+        {"threshold": 10**400},
         {"min_denominator": 0},
         {"min_denominator": 1.0},
         {"criterion": "a", "tag": "b"},

@@ -20,8 +20,7 @@ from tests.evaluators.test_targets import primary
 
 def exported(run, tmp_path, **options):
     path = tmp_path / "tasks.jsonl"
-    with viewed(run) as view:
-        export(view, path, force=True, **options)
+    export(run, path, force=True, **options)
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
@@ -123,8 +122,8 @@ def test_tasks_replace_no_file_unless_forced(tmp_path):
     run = evaluated(tmp_path, {"a": MET})
     (tmp_path / "mine").write_text("mine")
 
-    with viewed(run) as view, pytest.raises(RunError, match="--force"):
-        export(view, tmp_path / "mine")
+    with pytest.raises(RunError, match="--force"):
+        export(run, tmp_path / "mine")
 
     assert (tmp_path / "mine").read_text() == "mine"
 
@@ -460,6 +459,19 @@ def test_reviews_by_an_older_criterion_are_stale(tmp_path):
     assert [each["review_id"] for each in report["stale_references"]] == ["r-a"]
 
 
+def test_one_stale_reference_keeps_an_evaluator_from_passing(tmp_path):
+    run = evaluated(tmp_path, {"a": MET, "b": MET})
+    reviewed(run, tmp_path, {"a": "met"})
+    changed = Criterion(id="traceability", revision="v2", evaluator="grounding")
+    evaluate_saved(run, spec(changed), new_evaluation=True)
+    reviewed(run, tmp_path, {"b": "met"})
+
+    report = qualified(run)
+
+    assert (report["agreement"], report["coverage"]) == (1.0, 1.0)
+    assert report["decision"] == "inconclusive"
+
+
 def test_reviews_by_another_criterion_are_not_stale(tmp_path):
     run = evaluated(tmp_path, {"a": MET})
     reviewed(run, tmp_path, {"a": "met"})
@@ -600,6 +612,9 @@ def test_the_commands_lead_from_tasks_to_a_regression_dataset(tmp_path, command)
         ("review-import", "RUN", "RUN/run.sqlite3"),
         ("qualify", "BARE"),
         ("qualify", "RUN", "--min-agreement", "2"),
+        ("qualify", "RUN", "--min-agreement", "nan"),
+        ("review-export", "RUN", "--out", "RUN/run.sqlite3", "--force"),
+        ("review-export", "RUN", "--out", "RUN/coordinator.lock", "--force"),
         ("promote", "RUN", "--out", "x"),
         ("promote", "BARE", "--out", "x"),
     ],

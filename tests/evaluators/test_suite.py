@@ -288,6 +288,8 @@ JUDGED = {
         ({"judge_budget": {}}, "max_calls is missing"),
         ({"judge_budget": {"max_calls": "3"}}, "max_calls must be an integer"),
         ({"judge_budget": {"max_calls": 3, "max_cost_micros": 0.5}}, "max_cost_micros must be"),
+        ({"judge_budget": {"max_calls": 10**30}}, "max_calls must be an integer"),
+        ({"judge_budget": {"max_calls": 3, "max_cost_micros": 10**30}}, "max_cost_micros must be"),
         ({"judge_budget": {"max_calls": 3, "max_cost": 1}}, "unknown field max_cost"),
         ({"evaluator_factories": "m:f"}, "must be a list"),
         ({"evaluator_factories": [3]}, "evaluator_factories 1 must be text"),
