@@ -17,6 +17,9 @@ from mesedi_server.store.database import Database
 from mesedi_server.tasks import celery_app
 from mesedi_server.tasks.wakeups import waker_for
 
+DOWNLOADS = 2
+"""Files that a process makes at a time, for clients that read them."""
+
 
 def create_app(settings: Settings | None = None) -> Flask:
     """Make the application.
@@ -45,6 +48,7 @@ def _runtime(settings: Settings) -> Runtime:
         database=Database(settings.database_url, connections=settings.web_threads),
         waker=waker_for(celery_app.create(settings)),
         halt_slots=BoundedSemaphore(settings.halt_streams),
+        download_slots=BoundedSemaphore(DOWNLOADS),
     )
 
 

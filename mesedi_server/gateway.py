@@ -186,11 +186,15 @@ def _stream(transport: Any, parts: Iterable[bytes], loop: asyncio.AbstractEventL
     async def send(part: bytes) -> None:
         await transport.send_bytes(part)
 
-    for part in parts:
-        try:
-            asyncio.run_coroutine_threadsafe(send(part), loop).result()
-        except Exception:  # noqa: BLE001 - whatever Granian raises, nobody listens any more
-            return
+    try:
+        for part in parts:
+            try:
+                asyncio.run_coroutine_threadsafe(send(part), loop).result()
+            except Exception:  # noqa: BLE001 - whatever Granian raises, nobody listens any more
+                return
+    finally:
+        # Granian ends the answer when its transport is let go, which the traceback of a failure would put off.
+        transport = None
 
 
 def _environ(scope: Scope, body: _Body) -> Environ:

@@ -25,6 +25,7 @@ class Runtime:
     database: Database
     waker: Waker
     halt_slots: BoundedSemaphore
+    download_slots: BoundedSemaphore
     keys: dict[str, tuple[float, KeyHolder]] = field(default_factory=dict)
     """API keys seen lately: until when they are trusted, and whom they speak for."""
 

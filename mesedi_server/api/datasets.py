@@ -2,15 +2,13 @@
 
 from flask import Blueprint, Response, request
 
-from mesedi_server import datasets
+from mesedi_server import datasets, downloads
 from mesedi_server.api.access import holder, scope
 from mesedi_server.runtime import runtime
 from mesedi_server.schemas import datasets as schema
 from mesedi_server.store import failure_groups
 
 blueprint = Blueprint("datasets", __name__, url_prefix="/failure-groups")
-
-JSON_LINES = "application/x-ndjson"
 
 
 @blueprint.get("/<group_id>/dataset")
@@ -23,8 +21,7 @@ def get_dataset(group_id: str) -> Response:
         group = failure_groups.get(connection, project.pk, group_id)
         counted = datasets.counts(connection, group, wanted)
     lines = datasets.lines(database, project, group, wanted)
-    headers = datasets.headers(group, counted)
-    return Response(lines, mimetype=JSON_LINES, headers=headers)
+    return downloads.json_lines(lines, datasets.headers(group, counted))
 
 
 @blueprint.get("/<group_id>/annotations")
@@ -34,4 +31,4 @@ def get_annotations(group_id: str) -> Response:
     project, database = holder().project, runtime().database
     with database.transaction() as connection:
         group = failure_groups.get(connection, project.pk, group_id)
-    return Response(datasets.annotations(database, project, group), mimetype=JSON_LINES)
+    return downloads.json_lines(datasets.annotations(database, project, group), {})

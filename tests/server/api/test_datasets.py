@@ -5,6 +5,9 @@ from hashlib import sha256
 
 import pytest
 
+from mesedi_server import downloads
+from mesedi_server.app import DOWNLOADS
+from mesedi_server.errors import UnavailableError
 from mesedi_server.store import datasets
 from tests.factories import make_event, make_score
 from tests.server.api.test_labels import label, make_answer
@@ -17,6 +20,7 @@ def read(tenant, group: str, query: str = "", name: str = "dataset"):
     response = tenant.read.get(f"/failure-groups/{group}/{name}{query}")
     assert response.status_code == 200, response.json
     text = response.get_data(as_text=True)
+    response.close()
     return response, [json.loads(line) for line in text.splitlines() if line]
 
 
@@ -348,3 +352,28 @@ def test_an_execution_that_leaves_the_group_meanwhile_is_not_there_twice(
     monkeypatch.setattr(datasets, "carriers", leave)
 
     assert cases(tenant, group) == {"exec-1/ans-1": "failing"}
+
+
+def test_a_process_makes_few_downloads_at_a_time(app, tenant, database):
+    group = fail(tenant, database, "exec-1", make_answer(), make_score(0.1))
+    address = f"/failure-groups/{group}/dataset"
+    headers = {"Authorization": f"Bearer {tenant.read.key}"}
+    held = [app.test_client().open(address, headers=headers) for _ in range(DOWNLOADS)]
+
+    refused = tenant.read.get(address)
+    for response in held:
+        response.close()
+
+    assert [response.status_code for response in held] == [200] * DOWNLOADS
+    assert refused.status_code == 503
+    assert refused.headers["Retry-After"]
+    for _ in range(2 * DOWNLOADS):
+        read(tenant, group)
+
+
+def test_a_download_that_takes_too_long_is_broken_off(tenant, database, monkeypatch):
+    group = fail(tenant, database, "exec-1", make_answer(), make_score(0.1))
+    monkeypatch.setattr(downloads, "LONGEST_S", -1.0)
+
+    with pytest.raises(UnavailableError):
+        tenant.read.get(f"/failure-groups/{group}/dataset")

@@ -28,6 +28,14 @@ def address(request, project, group) -> str:
     return f"{project}/{request.param.format(group=group)}"
 
 
+def taken(browser, address: str):
+    """A file, read to its end."""
+    response = browser.call("GET", address)
+    response.get_data()
+    response.close()
+    return response
+
+
 def say(browser, address: str, said: str, note: str = ""):
     return browser.send(browser.open(address).form_with(BUTTON), BUTTON, label=said, note=note)
 
@@ -140,11 +148,11 @@ def test_the_group_offers_the_command_and_the_file(viewer, tenant, project, grou
 
     assert f"mesedi-eval capture --from-group {group} --server http://localhost" in page.text
     form = page.form_with("Download the dataset")
-    response = viewer.call("GET", f"{form.action}?passing=&limit=")
+    response = taken(viewer, f"{form.action}?passing=&limit=")
     assert response.headers["Content-Disposition"] == f'attachment; filename="{group}.jsonl"'
     assert response.headers["Mesedi-Executions"] == "1"
-    api = tenant.read.get(f"/failure-groups/{group}/dataset")
-    assert response.get_data() == api.get_data()
+    with tenant.read.get(f"/failure-groups/{group}/dataset") as api:
+        assert response.get_data() == api.get_data()
     assert len(response.get_data().splitlines()) == 3
 
 
@@ -152,7 +160,7 @@ def test_a_download_goes_by_what_the_form_says(viewer, tenant, database, project
     fail(tenant, database, "exec-2", make_answer(), make_score(0.1))
     address = f"{project}/groups/{group}/dataset"
 
-    lines = viewer.call("GET", f"{address}?limit=1&passing=0").get_data().splitlines()
+    lines = taken(viewer, f"{address}?limit=1&passing=0").get_data().splitlines()
 
     assert [json.loads(line)["session_id"] for line in lines if line] == ["exec-2/ans-1"] * 2
     assert viewer.call("GET", f"{address}?limit=0").status_code == 400
@@ -162,10 +170,10 @@ def test_what_people_said_can_be_taken_away(viewer, tenant, project, group):
     label(tenant)
     page = viewer.open(f"{project}/groups/{group}")
 
-    response = viewer.call("GET", page.links["What people said of these answers"])
+    response = taken(viewer, page.links["What people said of these answers"])
 
-    api = tenant.read.get(f"/failure-groups/{group}/annotations")
-    assert response.get_data() == api.get_data() != b""
+    with tenant.read.get(f"/failure-groups/{group}/annotations") as api:
+        assert response.get_data() == api.get_data() != b""
 
 
 def test_files_are_for_people_of_the_project(staff, other, project, group):
