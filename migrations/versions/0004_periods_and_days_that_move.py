@@ -87,9 +87,9 @@ _TAKE_FROM_GROUPS = f"""{_BY_DAY_AND_WEEK}, daily AS (
             = (c.group_pk, c.week, c.is_total, c.release, c.environment)"""
 
 _INTERACTIONS = """SELECT r.project_pk, r.evaluator_id, r.metric_type,
-            (x.received_at AT TIME ZONE {zone})::date AS day, sum({number})::int AS interactions
+            (x.received_at AT TIME ZONE {zone})::date AS day, count(*)::int AS interactions
         FROM {rows} r JOIN executions x ON x.pk = r.execution_pk JOIN projects p ON p.pk = r.project_pk {more}
-        GROUP BY 1, 2, 3, 4 HAVING sum({number}) <> 0"""
+        GROUP BY 1, 2, 3, 4"""
 
 _COUNT_IN_PAIRS = """INSERT INTO pair_days AS d (project_pk, evaluator_id, metric_type, day, interactions)
         {counted} ORDER BY 1, 2, 3, 4
@@ -102,7 +102,7 @@ def _occurrences(zone: str, rows: str, number: str) -> str:
 
 
 def _interactions(zone: str, rows: str, more: str = "") -> str:
-    return _INTERACTIONS.format(zone=zone.format(row="r"), rows=rows, number="1", more=more)
+    return _INTERACTIONS.format(zone=zone.format(row="r"), rows=rows, more=more)
 
 
 def _counting(zone: str, *, periods: bool) -> list[str]:
@@ -164,13 +164,12 @@ _MOVED_OCCURRENCES = (
     _DAY.format(zone="moved.zone", number="moved.number", rows="occurrences o, " + _BOTH_ZONES)
     + " WHERE o.project_pk = moved_pk AND o.execution_pk > project.moved_to AND o.execution_pk <= last_pk"
 )
-_MOVED_INTERACTIONS = _INTERACTIONS.format(
-    zone="moved.zone",
-    number="moved.number",
-    rows="score_rollups",
-    more=f"CROSS JOIN {_BOTH_ZONES}"
-    " WHERE r.project_pk = moved_pk AND r.execution_pk > project.moved_to AND r.execution_pk <= last_pk",
-)
+# From the executions to their scores: the planner has no other good way from a range of keys.
+_MOVED_INTERACTIONS = f"""SELECT x.project_pk, r.evaluator_id, r.metric_type,
+            (x.received_at AT TIME ZONE moved.zone)::date AS day, sum(moved.number)::int AS interactions
+        FROM executions x JOIN score_rollups r ON r.execution_pk = x.pk CROSS JOIN {_BOTH_ZONES}
+        WHERE x.project_pk = moved_pk AND x.pk > project.moved_to AND x.pk <= last_pk
+        GROUP BY 1, 2, 3, 4 HAVING sum(moved.number) <> 0"""
 
 _MOVE_DAYS = f"""
 CREATE FUNCTION move_days(moved_pk integer, executions_at_most integer) RETURNS boolean LANGUAGE plpgsql AS $$
