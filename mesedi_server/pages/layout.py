@@ -43,6 +43,6 @@ def render(template: str, status: int = 200, /, **content: Any) -> Response:
 def register(app: Flask) -> None:
     """Teach an application's templates our words."""
     app.jinja_env.filters.update(wording.FILTERS)
-    app.jinja_env.filters.update(local=times.local, zone=times.zone_of)
+    app.jinja_env.filters["time"] = times.tag
     app.jinja_env.globals["execution_address"] = addresses.execution
     app.jinja_env.globals["trace_address"] = addresses.trace

@@ -224,7 +224,6 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "evidence": evidence,
     "gist": gist,
     "happened": happened,
-    "iso": iso,
     "isolated": isolated,
     "number": number,
     "reasons": reasons,
