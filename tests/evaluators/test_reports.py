@@ -7,8 +7,9 @@ from hashlib import sha256
 
 import pytest
 
-from evaluators import evaluate_saved, reports
+from evaluators import evaluate_saved
 from evaluators.errors import RunError
+from evaluators.reports import files
 from evaluators.reports.findings import place
 from evaluators.summary import STATUSES, viewed
 from tests.evaluators.records import assistant, captured, pairs, spec, user
@@ -19,7 +20,7 @@ HOSTILE = "<script>alert(1)</script>&\x00\x0b\ufffe]]>"
 def written(run, name, **options):
     evaluate_saved(run, spec(**options))
     with viewed(run) as view:
-        reports.write(view, run / "out")
+        files.write(view, run / "out")
     return (run / "out" / name).read_text(encoding="utf-8")
 
 
@@ -191,8 +192,8 @@ def test_reports_replace_nothing_unless_told(tmp_path):
 
     with viewed(run) as view:
         with pytest.raises(RunError, match="--force"):
-            reports.write(view, run / "out")
-        assert len(reports.write(view, run / "out", force=True)) == 3
+            files.write(view, run / "out")
+        assert len(files.write(view, run / "out", force=True)) == 3
 
 
 @pytest.mark.parametrize(
