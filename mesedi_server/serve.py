@@ -41,6 +41,7 @@ def worker(settings: Settings) -> None:
     celery = celery_app.create(settings)
     detect.register(celery, settings, database)
     sweep.register(celery, database)
+    detect.look_at_start(celery)
     celery.worker_main(
         [
             "--quiet",
