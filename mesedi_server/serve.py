@@ -42,6 +42,7 @@ def worker(settings: Settings) -> None:
     detect.register(celery, settings, database)
     sweep.register(celery, database)
     moving.register(celery, database)
+    detect.look_at_start(celery)
     celery.worker_main(
         [
             "--quiet",
