@@ -74,7 +74,7 @@ screenshots: $(READY)  ## Take the pictures of docs/screenshots (needs Chromium)
 	$(BIN)/python -m tests.make_screenshots
 
 .PHONY: test-faults
-test-faults: $(READY)  ## Kill workers in the middle of examinations, some hundred times (about ten minutes)
+test-faults: $(READY)  ## Kill workers in the middle of examining and assessing, some hundred times (about twenty minutes)
 	$(BIN)/python -m pytest -m faults tests/faults $(ARGS)
 
 .PHONY: bench-sdk
