@@ -65,6 +65,10 @@ sure: lint types imports test  ## Everything that a change must pass
 bench: $(READY)  ## Measure ingest and detection (about two minutes)
 	$(BIN)/python -m bench.ingest
 
+.PHONY: bench-assess
+bench-assess: $(READY)  ## Measure the assessing of 100,000 failing answers (some minutes)
+	$(BIN)/python -m bench.assess $(ARGS)
+
 .PHONY: bench-pages
 bench-pages: $(READY)  ## Measure the pages on millions of events (fills a database first: minutes)
 	$(BIN)/python -m bench.pages $(ARGS)
