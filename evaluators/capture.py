@@ -33,6 +33,7 @@ def capture(
     targets: Mapping[str, Target] | None = None,
     max_target_calls: int | None = None,
     suite: Mapping[str, Any] | None = None,
+    source: Mapping[str, Any] | None = None,
     progress: Progress = quiet,
 ) -> Path:
     """Make a run directory from a dataset and return it.
@@ -45,6 +46,7 @@ def capture(
             stream keeps the recorded answers.
         max_target_calls: requests that the whole run may cost; None for no limit.
         suite: the suite that the capture is a part of, frozen with it.
+        source: where the dataset was fetched from, if it is no file of yours; frozen too.
         progress: is told how far the work is.
 
     Raises DatasetError and leaves nothing behind when a record cannot be taken; raises
@@ -65,6 +67,8 @@ def capture(
             if suite is not None:
                 content = canonical(dict(suite)).encode()
                 frozen["suite_digest"] = plan.add_artifact(connection, content)
+            if source is not None:
+                frozen |= {"dataset": source["url"], "source": dict(source)}
             plan.freeze(connection, frozen)
         rundir.write_copy(directory, "manifest.json", frozen)
         run = rundir.publish(directory, dataset.stem)

@@ -17,7 +17,7 @@ from evaluators import transcripts
 from evaluators.assess import run as assess_lines
 from evaluators.capture import capture as capture_dataset
 from evaluators.capture import status as run_status
-from evaluators.commands import archiving, comparing, reviewing, settling, suites
+from evaluators.commands import archiving, capturing, comparing, reviewing, settling, suites
 from evaluators.commands.shared import EXIT_CODES
 from evaluators.commands.shared import FILE as _FILE
 from evaluators.commands.shared import FOLDER as _FOLDER
@@ -62,7 +62,8 @@ def cli() -> None:
 
 
 @cli.command()
-@click.option("--dataset", type=_FILE, required=True, help="JSON lines, one turn a line.")
+@click.option("--dataset", type=_FILE, help="JSON lines, one turn a line.")
+@capturing.group_options
 @click.option("--out", type=_FOLDER, default=Path("reports"), show_default=True)
 @click.option("--persona", type=_FILE, help="A file that is frozen with the run.")
 @_target
@@ -71,30 +72,35 @@ def cli() -> None:
 @_as_json
 def capture(
     *,
-    dataset: Path,
+    dataset: Path | None,
     out: Path,
     persona: Path | None,
     target: str | None,
     compare_target: str | None,
     max_target_calls: int | None,
     as_json: bool,
+    **group: Any,
 ) -> None:
     """Freeze a dataset and its answers; print the new run directory.
 
-    Without --target the answers are those of the dataset.
+    Without --target the answers are those of the dataset. --from-group fetches the dataset from a
+    server: the failing answers of a failure group, and as many that did not fail.
     """
-    targets = _targets(target, compare_target, dataset.parent)
+    wanted = capturing.wanted(dataset, **group)
+    targets = _targets(target, compare_target, Path() if dataset is None else dataset.parent)
     if max_target_calls is not None and not targets:
         raise click.UsageError("--max-target-calls needs a --target")
-    with _progress() as progress:
+    with _progress() as progress, capturing.file_of(wanted, out) as (file, source):
         directory = capture_dataset(
-            dataset,
+            file,
             out,
             persona=persona,
             targets=targets,
             max_target_calls=max_target_calls,
+            source=source,
             progress=progress,
         )
+    capturing.tell_what_is_missing(source)
     if as_json:
         _print({"run_directory": str(directory), **run_status(directory)})
     else:

@@ -3,6 +3,7 @@
 EvaluatorsError
 ├── DatasetError         records of a dataset cannot be taken
 ├── SpecError            a spec, policy or suite is not valid
+├── DownloadError        a server does not hand over a group
 ├── FactoryError         a `module:function` cannot be loaded or gives the wrong thing
 ├── RunError             a run directory cannot be read or used
 │   ├── CorruptRunError  what is stored does not match its digest
@@ -39,6 +40,10 @@ class DatasetError(EvaluatorsError):
         if total > len(lines):
             lines.append(f"{path}: and {total - len(lines)} more")
         super().__init__("\n".join(lines))
+
+
+class DownloadError(EvaluatorsError):
+    """A server does not hand over a group, or not all of it."""
 
 
 class SpecError(EvaluatorsError):

@@ -5,10 +5,10 @@ stands on is named by `evidence_digest`, over the criterion, the conversation, t
 passages: another evaluation of the same answers by the same criterion can use the same reviews.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from evaluators import rundir
 from evaluators.canonical import canonical, digest
@@ -137,7 +137,7 @@ class Imported:
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
+class Line:
     """A task that was filled in; `digest` covers all of it but the annotation."""
 
     number: int
@@ -153,21 +153,40 @@ def import_file(directory: Path, path: Path) -> Imported:
     A task whose annotation is blank is passed over, one that is stored already is left as it is.
     Raises ReviewError with every line that cannot be taken, LockedRunError, RunError.
     """
+
+    def filled_in(connection: Connection, run: Json, problems: Problems) -> tuple[list[Line], int]:
+        lines, blank = _read(path, run["id"], problems)
+        _check_evidence(connection, run, lines, problems)
+        return lines, blank
+
+    return store(directory, path, filled_in)
+
+
+def store(directory: Path, path: Path, read: "Reader") -> Imported:
+    """Store what `read` makes of a file: all of it, or none.
+
+    Args:
+        directory: the run.
+        path: the file, for messages.
+        read: is given the open run and its manifest; notes the lines that cannot be taken; returns
+            the others, and how many it passed over.
+
+    Raises ReviewError with every line that cannot be taken, LockedRunError, RunError.
+    """
     with rundir.locked(directory):
         with opened(directory, is_locked=True) as connection:
             run = checks.verify(connection)
-            problems = _Problems(path)
-            lines, blank = _read(path, run["id"], problems)
-            _check_evidence(connection, run, lines, problems)
+            problems = Problems(path)
+            lines, passed_over = read(connection, run, problems)
             new = _Ledger(reviews.stored(connection)).take(lines, problems)
             problems.refuse_if_any()
         if new:
             with opened(directory, write=True) as connection, transaction(connection):
                 reviews.add(connection, [{**each, "imported_at": rundir.now()} for each in new])
-    return Imported(len(new), len(lines) - len(new), blank)
+    return Imported(len(new), len(lines) - len(new), passed_over)
 
 
-class _Problems:
+class Problems:
     """The lines that cannot be taken, with the reasons."""
 
     def __init__(self, path: Path) -> None:
@@ -186,7 +205,10 @@ class _Problems:
         raise ReviewError("\n".join([*shown[:SHOWN_PROBLEMS], *more]))
 
 
-def _read(path: Path, run_id: str, problems: _Problems) -> tuple[list[_Line], int]:
+Reader: TypeAlias = Callable[[Connection, Json, Problems], tuple[list[Line], int]]
+
+
+def _read(path: Path, run_id: str, problems: Problems) -> tuple[list[Line], int]:
     lines, blank = [], 0
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
@@ -204,13 +226,11 @@ def _read(path: Path, run_id: str, problems: _Problems) -> tuple[list[_Line], in
     return lines, blank
 
 
-def _line(number: int, line: bytes, run_id: str) -> _Line | None:
+def _line(number: int, line: bytes, run_id: str) -> Line | None:
     task = read_object(line, is_first=number == 1)
     if set(task) != set(_TASK):
         raise LineError("is not a task as review-export writes it")
-    annotation = task.pop("annotation")
-    if not isinstance(annotation, dict) or set(annotation) != set(BLANK):
-        raise LineError(f"annotation must have the fields {', '.join(BLANK)}")
+    annotation = annotation_of(task)
     if all(value is None or value == "" for value in annotation.values()):
         return None
     if task["run_id"] != run_id:
@@ -218,9 +238,21 @@ def _line(number: int, line: bytes, run_id: str) -> _Line | None:
     for name in ("evaluation_id", "input_key", "evidence_digest"):
         if not isinstance(task[name], str):
             raise LineError(f"{name} must be a string")
-    return _Line(
-        number, task["evaluation_id"], task["input_key"], digest(task), _review(task, annotation)
-    )
+    return line_of(number, task, annotation)
+
+
+def annotation_of(line: Json) -> Json:
+    """Take the annotation out of a line; raises LineError unless it has all fields and no other."""
+    annotation = line.pop("annotation", None)
+    if not isinstance(annotation, dict) or set(annotation) != set(BLANK):
+        raise LineError(f"annotation must have the fields {', '.join(BLANK)}")
+    return annotation
+
+
+def line_of(number: int, task: Json, annotation: Json) -> Line:
+    """Put a task and an annotation together; raises LineError for what is no annotation."""
+    review = _review(task, annotation)
+    return Line(number, task["evaluation_id"], task["input_key"], digest(task), review)
 
 
 def _review(task: Json, annotation: Json) -> Json:
@@ -247,9 +279,9 @@ def _review(task: Json, annotation: Json) -> Json:
 
 
 def _check_evidence(
-    connection: Connection, run: Json, lines: list[_Line], problems: _Problems
+    connection: Connection, run: Json, lines: list[Line], problems: Problems
 ) -> None:
-    by_evaluation: dict[str, list[_Line]] = {}
+    by_evaluation: dict[str, list[Line]] = {}
     for line in lines:
         by_evaluation.setdefault(line.evaluation_id, []).append(line)
     for evaluation_id, group in by_evaluation.items():
@@ -276,7 +308,7 @@ def _exported(
     }
 
 
-def _unlike(line: _Line, exported: dict[str, tuple[str, Json]] | None) -> str | None:
+def _unlike(line: Line, exported: dict[str, tuple[str, Json]] | None) -> str | None:
     if exported is None:
         return "the run has no such evaluation"
     if line.input_key not in exported:
@@ -300,7 +332,7 @@ class _Ledger:
         for review in stored:
             self._add(review)
 
-    def take(self, lines: list[_Line], problems: _Problems) -> list[Json]:
+    def take(self, lines: list[Line], problems: Problems) -> list[Json]:
         """Return the reviews that are new; note those that cannot be taken."""
         new = []
         for line in lines:

@@ -17,6 +17,7 @@ from evaluators.commands.shared import (
     force,
     run,
 )
+from evaluators.labels import import_labels
 from evaluators.spec import STREAMS
 from evaluators.summary import STATUSES, viewed
 
@@ -49,14 +50,32 @@ def review_export(
 @click.command("review-import")
 @run
 @click.argument("file", type=FILE)
+@click.option("--labels", "are_labels", is_flag=True, help="The file holds a server's labels.")
+@click.option("--criterion", metavar="ID", help="With --labels: what they decide.")
+@evaluation_id
 @as_json
-def review_import(*, run: Path, file: Path, as_json: bool) -> None:
+def review_import(
+    *,
+    run: Path,
+    file: Path,
+    are_labels: bool,
+    criterion: str | None,
+    evaluation_id: str | None,
+    as_json: bool,
+) -> None:
     """Store the annotations of a file of tasks: all of them, or none.
 
-    Tasks whose annotation is blank are passed over; what is stored already stays as it is.
+    Tasks whose annotation is blank are passed over; what is stored already stays as it is. Labels
+    that people gave on a server are passed over where the run holds another text, or none.
     """
-    imported = review.import_file(run, file)
-    words = f"{imported.added} added, {imported.known} known, {imported.blank} blank"
+    if are_labels:
+        imported = import_labels(run, file, evaluation_id=evaluation_id, criterion=criterion)
+        rest = "of answers that this run does not hold"
+    elif criterion is not None or evaluation_id is not None:
+        raise click.UsageError("--criterion and --evaluation-id need --labels")
+    else:
+        imported, rest = review.import_file(run, file), "blank"
+    words = f"{imported.added} added, {imported.known} known, {imported.blank} {rest}"
     answer(asdict(imported), [words], as_json=as_json)
 
 

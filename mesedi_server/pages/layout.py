@@ -18,6 +18,7 @@ NOTICES = {
     "member_removed": "Removed. To this person the project does not exist any more.",
     "password_set": "Your password is set. Your other browsers are signed out.",
     "signed_out_elsewhere": "Done. Only this browser is still signed in.",
+    "labelled": "Your label is saved. It counts until somebody corrects it.",
     "commented": "Your comment is in the group's history.",
     "undone": "Taken back.",
     "undone_in_part": "Taken back where nothing else had happened to the group since.",
