@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from evaluators.marks import Mark, Marks
 from evaluators.prompts import ANSWER_ID
+from mesedi_server.assessing import QUESTION_ID
 from mesedi_server.store.answer_assessments import Assessed
 from mesedi_server.store.answers import Answer, Extent
 from mesedi_server.store.assessments import FAITHFULNESS, GROUNDING
@@ -15,9 +16,6 @@ MAX_LINES = 10
 """Findings that are told in words under an answer; more are counted."""
 MAX_QUOTE_CHARS = 200
 """Characters of a quote in such a line."""
-
-QUESTION_ID = "turn:0"
-"""Source id of an answer's question."""
 
 _PASSAGE = "passage:"
 _WORDS = {
