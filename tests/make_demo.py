@@ -46,7 +46,7 @@ def _answer_the_help_desk() -> None:
                 desk["evaluator"],
                 desk["metric"],
                 one["score"],
-                reason=one.get("reason", ""),
+                reason=one.get("reason"),
                 answer_id=answer_id,
             )
 

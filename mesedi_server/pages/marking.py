@@ -25,6 +25,8 @@ _WORDS = {
     "support": "supports the answer",
 }
 _SIGNS = {"question": "Q", "ambiguous": "?", "unmatched": "✗", "unresolved": "✗"}
+# A number too long to be a passage's is not kept.
+_NO_NUMBER = ("no passage None", "no such passage")
 _FAULTS = {"unmatched", "ambiguous", "unresolved"}
 
 
@@ -153,7 +155,7 @@ def spoken(mark: Mark) -> str:
         case "citation":
             return f"cites {places}"
         case "unresolved":
-            return f"there is {mark.title}"
+            return f"there is {mark.title}".replace(*_NO_NUMBER)
         case "supported" | "contradicted":
             return f"{mark.status} by {places}"
         case status:
