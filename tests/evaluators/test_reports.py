@@ -10,8 +10,8 @@ import pytest
 from evaluators import evaluate_saved
 from evaluators.errors import RunError
 from evaluators.ledger import Budget
+from evaluators.marks import place
 from evaluators.reports import files
-from evaluators.reports.findings import place
 from evaluators.summary import STATUSES, viewed
 from tests.evaluators.judge import FAITHFUL, KIND, Judge, verdict
 from tests.evaluators.records import assistant, captured, pairs, spec, user
