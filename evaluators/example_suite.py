@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from evaluators.reports import refuse_existing
+from evaluators.reports.files import refuse_existing
 
 SUITE = "suite.yaml"
 DATASET = "dataset.jsonl"

@@ -19,6 +19,8 @@ Outcome: TypeAlias = Literal["met", "violated", "needs_review", "not_applicable"
 
 CACHED_TEXTS = 512
 """Sources whose quantities are remembered: the same passages come back for many answers."""
+CACHED_CHARS = 20_000
+"""A longer source is read each time: 512 of them could fill the memory."""
 
 
 class Evidence(NamedTuple):
@@ -136,15 +138,18 @@ def _support(wanted: set[Value], bundle: Bundle) -> Mapping[Value, Evidence]:
     for source_id, text, _ in bundle:
         if len(support) == len(wanted):
             break
-        for value, quote in _exact_quantities(text):
+        read = _remembered if len(text) <= CACHED_CHARS else _exact_quantities
+        for value, quote in read(text):
             if value in wanted and value not in support:
                 support[value] = Evidence(source_id, quote)
     return support
 
 
-@lru_cache(maxsize=CACHED_TEXTS)
 def _exact_quantities(text: str) -> tuple[tuple[Value, str], ...]:
     return tuple([(value, quote) for quote, value in quantities.read(text) if value])
+
+
+_remembered = lru_cache(maxsize=CACHED_TEXTS)(_exact_quantities)
 
 
 def _traced(

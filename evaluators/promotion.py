@@ -12,7 +12,7 @@ from pathlib import Path
 from evaluators import transcripts
 from evaluators.canonical import canonical
 from evaluators.errors import RunError
-from evaluators.reports import refuse_existing
+from evaluators.reports.files import refuse_existing
 from evaluators.review import adjudications, tasks
 from evaluators.store import reviews
 from evaluators.summary import Json, View

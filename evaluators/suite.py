@@ -21,7 +21,7 @@ from evaluators.gates import Policy
 from evaluators.judges import LARGEST_COST_MICROS, Judge
 from evaluators.ledger import Budget
 from evaluators.progress import Progress, quiet
-from evaluators.reports import ARTIFACTS, write_forms
+from evaluators.reports.files import ARTIFACTS, write_forms
 from evaluators.resuming import resume
 from evaluators.spec import EvaluationSpec
 from evaluators.store import checks, state

@@ -18,8 +18,9 @@ from evaluators.commands.shared import (
     force,
     run,
 )
-from evaluators.reports import ARTIFACTS, compared, release, write_forms
+from evaluators.reports import compared, release
 from evaluators.reports import text as text_report
+from evaluators.reports.files import ARTIFACTS, write_forms
 from evaluators.summary import viewed
 
 _BASELINE_ID = "--baseline-evaluation-id"

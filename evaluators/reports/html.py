@@ -15,9 +15,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TextIO
 
+from evaluators.marks import Mark, Marks
 from evaluators.report_objects import input_json
-from evaluators.reports import release
-from evaluators.reports.findings import Mark, Marks, complaints
+from evaluators.reports import findings, release
 from evaluators.reports.judgments import explanation
 from evaluators.reports.text import measured, would_pass
 from evaluators.store.evaluations import Case
@@ -183,8 +183,8 @@ def _sides(case: Case, data: Json | None) -> str:
     if data is None:
         return ""
     result = case.result or {}
-    marks = Marks(case.number, data, result)
-    faults = "".join(f"<li>{escape(line)}</li>" for line in complaints(result))
+    marks = findings.marks(case.number, data, result)
+    faults = "".join(f"<li>{escape(line)}</li>" for line in findings.complaints(result))
     words = explanation(result)
     return (
         f'<div class="sides"><section><h3>Question</h3>{_question(data, marks)}'

@@ -31,7 +31,7 @@ WITH batch AS MATERIALIZED (
             WHEN x.examined_at IS NULL THEN excluded.detect_due_at
             ELSE now() + %(debounce)s * interval '1 second' END
     RETURNING x.pk, x.execution_id, x.detect_due_at, x.examined_at
-), stored AS (
+), {answers}stored AS (
     INSERT INTO events (project_pk, event_id, execution_pk, event_type, sequence, timestamp, duration_ms, payload,
         evaluator_id, metric_type, score, passed, higher_is_better, scale_min, scale_max)
     SELECT %(project)s, b.event_id, t.pk, b.event_type, coalesce(b.sequence, 0), coalesce(b.timestamp, now()),
@@ -44,13 +44,33 @@ SELECT (SELECT count(*) FROM stored),
     EXISTS (SELECT FROM touched WHERE examined_at IS NOT NULL AND detect_due_at IS NOT NULL)
 """
 
-_FOR_DETECTORS = """
-SELECT execution_pk, event_type, event_id, sequence, timestamp, evaluator_id, metric_type, score, passed,
-    higher_is_better, scale_min, scale_max, left(payload ->> 'reason', 500),
-    CASE WHEN event_type <> 'eval_score' THEN payload::text END
+# An answer that comes before the examination is noted by that, if it fails.
+_NOTED_ANSWERS = """noted AS (
+    INSERT INTO assessment_work (execution_pk)
+    SELECT DISTINCT t.pk FROM batch b JOIN touched t USING (execution_id)
+    WHERE b.event_type = 'answer'
+        AND (t.examined_at IS NOT NULL OR (SELECT assesses_all FROM projects WHERE pk = %(project)s))
+), """
+
+_STORE_OTHERS = _STORE.format(answers="")
+_STORE_ANSWERS = _STORE.format(answers=_NOTED_ANSWERS)
+
+_ANSWER = '"event_type":"answer"'
+"""As it is written in rows. A payload may have it, too, which costs a look."""
+
+_WATCHED = """
 FROM events
 WHERE execution_pk IN (SELECT jsonb_array_elements_text(%(executions)s::jsonb)::bigint)
     AND event_type = ANY (%(types)s::text[])
+"""
+
+_COUNT_FOR_DETECTORS = f"SELECT execution_pk, count(*) {_WATCHED} GROUP BY execution_pk"
+
+_FOR_DETECTORS = f"""
+SELECT execution_pk, event_type, event_id, sequence, timestamp, evaluator_id, metric_type, score, passed,
+    higher_is_better, scale_min, scale_max, left(payload ->> 'reason', 500),
+    CASE WHEN event_type <> 'eval_score' THEN payload::text END
+{_WATCHED}
 """
 
 
@@ -77,6 +97,8 @@ def store(
 ) -> Stored:
     """Store a batch and mark its executions due; events that are there already are left as they are.
 
+    Answers of executions that have been examined, or of a project that assesses all, are noted to be looked at.
+
     Args:
         connection: an open transaction.
         project_pk: whose events they are.
@@ -91,8 +113,18 @@ def store(
         "settle": settle_s,
         "debounce": debounce_s,
     }
-    accepted, is_late = connection.exec_driver_sql(_STORE, parameters).one()
+    statement = _STORE_ANSWERS if _ANSWER in rows else _STORE_OTHERS
+    accepted, is_late = connection.exec_driver_sql(statement, parameters).one()
     return Stored(accepted, is_late)
+
+
+def count_for_detectors(connection: Connection, execution_pks: Collection[int]) -> dict[int, int]:
+    """Count, by execution, the events that `for_detectors` would read."""
+    if not execution_pks:
+        return {}
+    parameters = {"executions": json_text(list(execution_pks)), "types": _DETECTED_TYPES}
+    rows = connection.exec_driver_sql(_COUNT_FOR_DETECTORS, parameters)
+    return {pk: count for pk, count in rows}  # noqa: C416 - mypy knows no pairs in rows
 
 
 def for_detectors(connection: Connection, execution_pks: Collection[int]) -> dict[int, Observed]:
