@@ -169,6 +169,7 @@ class _Source:
             "passed": found.passed,
             "rule": execution.rule,
             "received_at": texts.received_at,
+            **({} if texts.malformed is None else {"malformed": texts.malformed}),
         }
 
 

@@ -83,9 +83,14 @@ ORDER BY g.place, g.sequence, g.timestamp, g.event_id
 
 _TEXTS = """
 SELECT event_id, coalesce(payload ->> 'answer_id', ''), payload ->> 'question', coalesce(payload ->> 'answer', ''),
-    CASE WHEN jsonb_typeof(payload -> 'context') = 'object' THEN (payload -> 'context')::text ELSE 'null' END,
-    received_at
-FROM events WHERE project_pk = %(project)s AND event_id IN (SELECT jsonb_array_elements_text(%(events)s::jsonb))
+    CASE WHEN malformed IS NULL AND jsonb_typeof(payload -> 'context') = 'object' THEN (payload -> 'context')::text
+        ELSE 'null' END,
+    malformed, received_at
+FROM events CROSS JOIN LATERAL (SELECT CASE
+    WHEN jsonb_typeof(payload -> 'answer') IS DISTINCT FROM 'string' THEN 'the answer is not text'
+    WHEN jsonb_typeof(payload -> 'question') NOT IN ('string', 'null') THEN 'the question is not text'
+    END AS malformed) AS form
+WHERE project_pk = %(project)s AND event_id IN (SELECT jsonb_array_elements_text(%(events)s::jsonb))
 """
 
 
@@ -125,6 +130,8 @@ class Texts(Struct, frozen=True):
     question: str | None
     answer: str
     context: str
+    malformed: str | None
+    """Why no evaluator can judge it; then `context` is null."""
     received_at: datetime
 
 

@@ -188,6 +188,26 @@ def test_an_answer_without_question_or_text_is_there(tenant, database):
     assert [(one["case_id"], one["text"]) for one in records] == [("exec-1/a", ""), ("exec-1/", "")]
 
 
+@pytest.mark.parametrize(
+    ("payload", "words"),
+    [
+        ({"answer": None}, "the answer is not text"),
+        ({"answer": ["a"]}, "the answer is not text"),
+        ({"question": 5}, "the question is not text"),
+        ({"question": None}, None),
+    ],
+)
+def test_an_answer_that_nobody_can_judge_says_why_and_has_no_evidence(
+    tenant, database, payload, words
+):
+    group = fail(tenant, database, "exec-1", make_answer(**payload), make_score(0.1))
+
+    (found,) = answers(read(tenant, group)[1])
+
+    assert found["metadata"]["provenance"].get("malformed") == words
+    assert (found["metadata"]["context"] is None) == (words is not None)
+
+
 def test_executions_without_an_answer_are_counted_beside_the_dataset(tenant, database):
     for number in range(3):
         run(tenant, f"silent-{number}", make_score(0.1))
