@@ -3,9 +3,11 @@
 import json
 import subprocess
 import sys
+from urllib.parse import quote
 
 import pytest
 
+from mesedi_server import assessing
 from mesedi_server.config import Settings
 from mesedi_server.store import projects
 from mesedi_server.store.database import Database
@@ -160,3 +162,53 @@ def test_a_dataset_whose_database_fails_in_the_middle_is_no_capture(place, tmp_p
 
     assert (broken.status, broken.body) == (200, b"")
     assert list((tmp_path / "runs").iterdir()) == []
+
+
+ODD = {
+    "no context": {"context": None},
+    "a list": {"context": ["It measures 330 m."]},
+    "a blank passage": {"context": {"excerpts": ["It measures 330 m.", " "]}},
+    "no passages": {"context": {"excerpts": []}},
+    "objects": {"context": {"documents": [{"id": 7, "content": "It measures 330 m."}]}},
+    "no question": {"question": None},
+    "nothing to trace": {"answer": "It is tall."},
+    "ambiguous": {"answer": "It is about 330 m tall."},
+    "from the question": {"question": "Is it 350 m tall?", "answer": "It is 350 m tall."},
+    "empty": {"answer": ""},
+    "500 passages": {"context": {"excerpts": ["It measures 330 m."] * 500}},
+}
+
+
+def test_offline_outcomes_are_those_of_the_server_answer_by_answer(place, tmp_path):
+    server, admin = place["server"], place["admin"]
+    plain = {
+        "answer_id": "a",
+        "question": "How tall is it?",
+        "answer": "It is 350 m tall [1].",
+        "context": {"excerpts": ["It measures 330 m."]},
+    }
+    for name, changes in ODD.items():
+        answer = make_event(name, "answer", payload=plain | changes)
+        events = [answer, make_score(0.1, execution_id=name)]
+        assert server.send("POST", "/events", events, admin).json["accepted"] == 2
+        server.send("PATCH", f"/executions/{quote(name)}", make_close(), admin)
+    examine_all(place["database"])
+    while assessing.assess_due(place["database"]):
+        pass
+    with place["database"].transaction() as connection:
+        rows = connection.exec_driver_sql(
+            "SELECT execution_id, outcome FROM assessments JOIN executions x ON x.pk = execution_pk"
+            " WHERE evaluator = 'grounding'"
+        )
+        said = {f"{quote(execution_id)}/a": outcome for execution_id, outcome in rows}
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(SPEC)
+
+    run = capture(place, tmp_path)
+    evaluator(place, "evaluate", run, "--spec", spec, code=2)
+    details = json.loads(evaluator(place, "evaluation-status", run, "--details"))
+
+    cases = {one["key"]: one["case_id"] for one in details["inputs"]}
+    outcomes = {cases[one["input_key"]]: one["status"] for one in details["results"]}
+    assert {f"{quote(name)}/a" for name in ODD} <= said.keys()
+    assert {name: outcomes[name] for name in said} == said
