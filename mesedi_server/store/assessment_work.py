@@ -26,7 +26,8 @@ class DueLook(Struct, frozen=True):
     """Its answers are to be assessed: it fails, or the project assesses all, or they have been before."""
 
 
-# Locked, too, is the execution, against its deletion alone: what refers to it can be written then.
+# Locked, too, is the execution, against its deletion alone: what refers to it can be written then. LIMIT, OFFSET and
+# ARRAY keep each look at an index: hashed, a look would cost as much as everything that is stored.
 _CLAIM = """
 WITH claimed AS MATERIALIZED (
     SELECT w.execution_pk, x.project_pk, w.due_at
@@ -36,12 +37,14 @@ WITH claimed AS MATERIALIZED (
     ORDER BY w.due_at, w.pk LIMIT %(limit)s
     FOR UPDATE OF w SKIP LOCKED FOR KEY SHARE OF x SKIP LOCKED
 ), gone AS (
-    DELETE FROM assessment_work w USING claimed c WHERE w.execution_pk = c.execution_pk
+    DELETE FROM assessment_work WHERE pk = ANY (ARRAY(SELECT w.pk FROM claimed c CROSS JOIN LATERAL (
+        SELECT pk FROM assessment_work WHERE execution_pk = c.execution_pk OFFSET 0) w))
 )
 SELECT c.execution_pk, c.project_pk, c.due_at, p.assesses_all,
-    p.assesses_all OR EXISTS (SELECT FROM assessments a WHERE a.execution_pk = c.execution_pk)
-        OR EXISTS (SELECT FROM occurrences o JOIN failure_groups g ON g.pk = o.group_pk
-            WHERE o.execution_pk = c.execution_pk AND g.failure_class = %(failure_class)s)
+    p.assesses_all OR coalesce(
+        (SELECT true FROM assessments a WHERE a.execution_pk = c.execution_pk LIMIT 1),
+        (SELECT true FROM occurrences o JOIN failure_groups g ON g.pk = o.group_pk
+            WHERE o.execution_pk = c.execution_pk AND g.failure_class = %(failure_class)s LIMIT 1), false)
 FROM claimed c JOIN projects p ON p.pk = c.project_pk
 ORDER BY c.due_at, c.execution_pk
 """
@@ -67,11 +70,11 @@ SELECT x.pk
 FROM jsonb_to_recordset(%(executions)s::jsonb) AS e (pk bigint, fails boolean)
 JOIN executions x ON x.pk = e.pk JOIN projects p ON p.pk = x.project_pk
 WHERE (e.fails OR p.assesses_all)
-    AND EXISTS (SELECT FROM events a WHERE a.execution_pk = x.pk AND a.event_type = 'answer')
-    AND (NOT EXISTS (SELECT FROM assessments s WHERE s.execution_pk = x.pk AND s.evaluator = 'grounding'
-            AND s.revision = %(revision)s)
-        OR p.assesses_all AND NOT EXISTS (SELECT FROM events f
-            WHERE f.execution_pk = x.pk AND f.evaluator_id = %(feedback)s))
+    AND (SELECT true FROM events a WHERE a.execution_pk = x.pk AND a.event_type = 'answer' LIMIT 1)
+    AND ((SELECT true FROM assessments s WHERE s.execution_pk = x.pk AND s.evaluator = 'grounding'
+            AND s.revision = %(revision)s LIMIT 1) IS NULL
+        OR p.assesses_all AND (SELECT true FROM events f
+            WHERE f.execution_pk = x.pk AND f.evaluator_id = %(feedback)s LIMIT 1) IS NULL)
 """
 
 

@@ -78,7 +78,8 @@ class GroupCounts(Struct, frozen=True, kw_only=True):
     invalid: int
 
 
-_WANTED = "(SELECT jsonb_array_elements_text(%(executions)s::jsonb)::bigint)"
+# An array, so that each is looked up in the index, however much is stored.
+_WANTED = "ANY (ARRAY(SELECT jsonb_array_elements_text(%(executions)s::jsonb)::bigint))"
 
 _PUT = """
 INSERT INTO assessments AS a (project_pk, execution_pk, answer_id, answer_digest, evaluator, revision, outcome, reason,
@@ -100,12 +101,12 @@ ON CONFLICT (execution_pk, answer_id, evaluator) DO UPDATE SET
 _OF_EXECUTIONS = f"""
 SELECT project_pk, execution_pk, answer_id, answer_digest, evaluator, revision, outcome, reason, content::text,
     quantities, unmatched, ambiguous, citations, unresolved
-FROM assessments WHERE execution_pk IN {_WANTED} ORDER BY execution_pk, answer_id, evaluator
+FROM assessments WHERE execution_pk = {_WANTED} ORDER BY execution_pk, answer_id, evaluator
 """
 
 _DIGESTS = f"""
 SELECT execution_pk, answer_id, revision, answer_digest
-FROM assessments WHERE execution_pk IN {_WANTED} AND evaluator = %(evaluator)s
+FROM assessments WHERE execution_pk = {_WANTED} AND evaluator = %(evaluator)s
 """
 
 _COUNTS = f"""
@@ -115,7 +116,7 @@ WITH latest AS MATERIALIZED (
 ), assessed AS MATERIALIZED (
     SELECT l.execution_pk, a.* FROM latest l CROSS JOIN LATERAL (
         SELECT outcome, quantities, unmatched, ambiguous, citations, unresolved FROM assessments
-        WHERE execution_pk = l.execution_pk AND evaluator = '{GROUNDING}') a
+        WHERE execution_pk = l.execution_pk AND evaluator = '{GROUNDING}' OFFSET 0) a
 ), bare AS (
     SELECT EXISTS (SELECT FROM events e WHERE e.execution_pk = l.execution_pk AND e.event_type = 'answer') AS has_answer
     FROM latest l WHERE NOT EXISTS (SELECT FROM assessed a WHERE a.execution_pk = l.execution_pk)
