@@ -28,7 +28,7 @@ from mesedi_server.store.whole_answers import WholeAnswer
 
 logger = logging.getLogger(__name__)
 
-BATCH = 200
+BATCH = 50
 """Executions that one transaction takes."""
 LOOK_S = 0.25
 """After this time a transaction takes no further answer: other tasks of the worker wait meanwhile."""

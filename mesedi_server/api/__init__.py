@@ -5,11 +5,13 @@ from flask import Flask
 from mesedi_server.api import (
     api_keys,
     audit_log,
+    datasets,
     events,
     executions,
     failure_groups,
     halts,
     health,
+    labels,
     projects,
     thresholds,
 )
@@ -20,11 +22,13 @@ def register(app: Flask) -> None:
     for module in (
         api_keys,
         audit_log,
+        datasets,
         events,
         executions,
         failure_groups,
         halts,
         health,
+        labels,
         projects,
         thresholds,
     ):

@@ -19,6 +19,7 @@ _HISTORY = {
     "ignore_ended": "Ignore ran out, open again",
     "undone": "Last change of the state taken back",
     "commented": "Comment",
+    "labelled": "Answer labelled",
     "over_strict": "Evaluator marked as over-strict",
     "over_strict_taken_back": "Over-strict mark taken back",
 }
@@ -240,7 +241,6 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "evidence": evidence,
     "gist": gist,
     "happened": happened,
-    "iso": iso,
     "isolated": isolated,
     "number": number,
     "outcome": outcome,

@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 RUN_S = 10.0
 """After this time a run makes way for other tasks; the next one goes on."""
-LATE_S = 1.0
+LATE_S = 0.5
 """An examination that has waited so long goes first: the run ends after one transaction."""
 
 
