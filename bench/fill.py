@@ -140,8 +140,9 @@ ORDER BY n
 """
 
 _LABELS = """
-INSERT INTO answer_labels (project_pk, execution_pk, answer_id, label_id, label, actor, at)
-SELECT %(project)s, execution_pk, 'ans-' || n, 'label-' || n,
+INSERT INTO answer_labels (project_pk, execution_pk, answer_id, answer_digest, label_id, label, actor, at)
+SELECT %(project)s, execution_pk, 'ans-' || n,
+    sha256(convert_to('You can return it within ' || n %% 90 || ' days, and shipping is free.', 'UTF8')), 'label-' || n,
     (ARRAY['correct', 'wrong', 'evaluator_wrong'])[1 + n %% 3], 'bench', at
 FROM places WHERE fails AND first_pair < %(assessed_pairs)s AND n %% 10 = 0 AND n > %(after)s AND n <= %(until)s
 ORDER BY n

@@ -21,7 +21,7 @@ PAGES = {
     "/groups/{group}?days=90": 15,
     "/executions": 4,
     "/executions?q=exec&release=r1": 4,
-    "/executions/exec-0": 8,
+    "/executions/exec-0": 9,
     "/thresholds": 3,
     "/thresholds/grounding_failure": 5,
     "/settings": 2,
