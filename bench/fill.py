@@ -123,6 +123,34 @@ WHERE fails AND n > %(after)s AND n <= %(until)s
 ORDER BY n
 """
 
+# What the answers of `_EVENTS` come to: the passages name 30 days only.
+_ASSESSMENTS = """
+INSERT INTO assessments (project_pk, execution_pk, answer_id, answer_digest, evaluator, revision, outcome, content,
+    quantities, unmatched, assessed_at)
+SELECT %(project)s, execution_pk, 'ans-' || n, sha256(('ans-' || n)::bytea), 'grounding', 'bench',
+    CASE WHEN is_right THEN 'met' ELSE 'violated' END,
+    jsonb_build_object('citations', '[]'::jsonb, 'quantities', jsonb_build_array(jsonb_build_object(
+        'quote', n %% 90 || ' days', 'normalized', 'time:eq:' || n %% 90 * 86400,
+        'status', CASE WHEN is_right THEN 'source' ELSE 'unmatched' END,
+        'evidence', CASE WHEN is_right THEN jsonb_build_object('source_id', 'passage:1', 'quote', '30 days') END))),
+    1, CASE WHEN is_right THEN 0 ELSE 1 END, at
+FROM places CROSS JOIN LATERAL (SELECT n %% 90 = 30 AS is_right) AS found
+WHERE fails AND first_pair < %(assessed_pairs)s AND n > %(after)s AND n <= %(until)s
+ORDER BY n
+"""
+
+_LABELS = """
+INSERT INTO answer_labels (project_pk, execution_pk, answer_id, answer_digest, label_id, label, actor, at)
+SELECT %(project)s, execution_pk, 'ans-' || n,
+    sha256(convert_to('You can return it within ' || n %% 90 || ' days, and shipping is free.', 'UTF8')), 'label-' || n,
+    (ARRAY['correct', 'wrong', 'evaluator_wrong'])[1 + n %% 3], 'bench', at
+FROM places WHERE fails AND first_pair < %(assessed_pairs)s AND n %% 10 = 0 AND n > %(after)s AND n <= %(until)s
+ORDER BY n
+"""
+
+ASSESSED_PAIRS = 500
+"""Pairs whose failing answers are assessed, those with the most executions; people have labelled each tenth of them."""
+
 _STEP = 500_000
 """Executions that one statement fills in."""
 
@@ -154,6 +182,7 @@ def fill(database_url: str, events: int, occurrences: int, groups: int) -> None:
         "failing": min(occurrences, executions),
         "groups": groups,
         "days": DAYS,
+        "assessed_pairs": ASSESSED_PAIRS,
     }
     url = make_url(database_url).set(drivername="postgresql")
     with psycopg.connect(url.render_as_string(hide_password=False), autocommit=True) as connection:
@@ -169,6 +198,8 @@ def fill(database_url: str, events: int, occurrences: int, groups: int) -> None:
             _run(connection, "groups", _GROUPS, {**parameters, **named, **failure_class})
             _run(connection, "history", _HISTORY, parameters)
             _fill_steps(connection, "occurrences", _OCCURRENCES, parameters)
+        _fill_steps(connection, "assessments", _ASSESSMENTS, parameters)
+        _fill_steps(connection, "labels", _LABELS, parameters)
         _run(connection, "counts", "SELECT count_project_by_day(%(project)s)", parameters)
         connection.execute("DROP TABLE plan, places")
         _run(connection, "vacuum", "VACUUM ANALYZE", {})

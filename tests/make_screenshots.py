@@ -1,4 +1,4 @@
-"""Take the pictures of `docs/screenshots/`: a server of its own, the demo's results, six pages, light and dark."""
+"""Take the pictures of `docs/screenshots/`: a server of its own, the demo's results, seven pictures, light and dark."""
 
 import sys
 from pathlib import Path
@@ -6,14 +6,14 @@ from pathlib import Path
 from mesedi_server import migrating
 from tests.browser import chromium, live_site
 from tests.browser.live_site import Site
-from tests.browser.walking import wait_for
+from tests.browser.walking import open_help_desk, wait_for
 from tests.services import session_services
 
 FOLDER = Path(__file__).parents[1] / "docs" / "screenshots"
 MAX_BYTES = 150_000
 PROJECT = "docs assistant"
 WINDOW = {"width": 1280, "height": 860}
-QUALITY = 72
+QUALITY = 66
 
 
 def main() -> None:
@@ -41,19 +41,19 @@ def _take(site: Site, browser) -> None:
     _picture(window, "sign-in", "/sign-in")
     window.goto(site.link())
     wait_for(window, f"{project}/groups", "promptfoo")
-    for name, address in _pages(window, project).items():
+    group = open_help_desk(window, project.rpartition("/")[2])
+    for name, address in _pages(window, project, group).items():
         _picture(window, name, address)
 
 
-def _pages(window, project: str) -> dict[str, str]:
+def _pages(window, project: str, group: str) -> dict[str, str]:
     """Addresses of the pages behind the sign-in, by the names of their pictures."""
-    window.goto(f"{project}/groups")
-    window.get_by_role("link", name="answer_relevancy").first.click()
-    group = window.url
+    window.goto(group)
     window.get_by_role("link", name="demo-").first.click()
     return {
         "groups": f"{project}/groups",
         "group": group,
+        "marks": f"{group}#grounding",
         "execution": window.url,
         "thresholds": f"{project}/thresholds/grounding_failure",
         "settings": f"{project}/settings/keys",

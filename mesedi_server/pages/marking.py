@@ -97,6 +97,11 @@ class MarkedAnswer:
     """Findings of the answer past what is shown of it."""
 
     @property
+    def answer_id(self) -> str | None:
+        """The client's id of the answer."""
+        return self.answer.answer_id
+
+    @property
     def is_passage_marked(self) -> bool:
         """Say whether anything leads to one of the passages."""
         return any(passage.is_marked for passage in self.passages)

@@ -3,7 +3,9 @@
 from collections import defaultdict
 from dataclasses import dataclass
 
+from mesedi_server.store.assessments import MAX_ID_CHARS
 from mesedi_server.store.database import Connection
+from mesedi_server.store.labels import CURRENT_DIGEST
 from mesedi_server.store.trends import Pair
 
 COMPARED_EXECUTIONS = 1_000
@@ -12,7 +14,8 @@ SEVERAL_EXECUTIONS = 20
 """Of those with several answers, the latest ones: their scores are read one by one."""
 
 # A pair's verdict in an execution is its verdict on the only answer (wire.md 2). Of several answers each has its own,
-# by the scores that name it. A person's `evaluator_wrong` makes a failing answer right, and a passing one wrong.
+# by the scores that name it. A person's `evaluator_wrong` makes a failing answer right, and a passing one wrong;
+# what was said of an answer before it changed is not said of what it is.
 _COMPARED = f"""
 WITH latest AS MATERIALIZED (
     SELECT execution_pk, failed > 0 OR higher_is_better AND mean < %(floor)s AS fails FROM score_rollups
@@ -25,18 +28,22 @@ WITH latest AS MATERIALIZED (
     FROM latest l CROSS JOIN LATERAL (SELECT answer_id, evaluator, outcome FROM assessments
         WHERE execution_pk = l.execution_pk AND outcome IN ('met', 'violated') OFFSET 0) a
     UNION ALL
-    SELECT l.execution_pk, p.answer_id, 'people', CASE p.label WHEN 'correct' THEN 'right' ELSE p.label END
-    FROM latest l CROSS JOIN LATERAL (SELECT DISTINCT ON (answer_id) answer_id, label FROM answer_labels
-        WHERE execution_pk = l.execution_pk ORDER BY answer_id, pk DESC) p
+    SELECT l.execution_pk, left(p.answer_id, {MAX_ID_CHARS}), 'people',
+        CASE p.label WHEN 'correct' THEN 'right' ELSE p.label END
+    FROM latest l CROSS JOIN LATERAL (SELECT DISTINCT ON (answer_id) execution_pk, answer_id, answer_digest, label
+        FROM answer_labels WHERE execution_pk = l.execution_pk ORDER BY answer_id, pk DESC) p
+    JOIN LATERAL ({CURRENT_DIGEST.format(execution="p.execution_pk", answer="p.answer_id")}) AS current
+        ON current.digest = p.answer_digest
 ), several AS MATERIALIZED (
     SELECT execution_pk FROM (SELECT DISTINCT execution_pk FROM said) s
     WHERE (SELECT count(*) FROM (SELECT FROM events e WHERE e.execution_pk = s.execution_pk
             AND e.event_type = 'answer' LIMIT 2) sent) > 1
         AND (SELECT count(DISTINCT answer_id) FROM (
             SELECT answer_id FROM assessments a WHERE a.execution_pk = s.execution_pk
-            UNION ALL SELECT answer_id FROM answer_labels p WHERE p.execution_pk = s.execution_pk) known) > 1
+            UNION ALL SELECT left(answer_id, {MAX_ID_CHARS}) FROM answer_labels p
+            WHERE p.execution_pk = s.execution_pk) known) > 1
 ), scored AS (
-    SELECT e.execution_pk, left(e.payload ->> 'answer_id', 256) AS answer_id, e.passed, e.higher_is_better,
+    SELECT e.execution_pk, left(e.payload ->> 'answer_id', {MAX_ID_CHARS}) AS answer_id, e.passed, e.higher_is_better,
         CASE WHEN e.score BETWEEN -1e300 AND 1e300 THEN
             CASE WHEN e.scale_max > e.scale_min THEN (e.score - e.scale_min) / (e.scale_max - e.scale_min)
                 ELSE e.score END END AS score

@@ -30,7 +30,7 @@ _LATEST = 50
 _l = answer_labels.c
 
 # Of several events with one answer_id the last counts, as everywhere.
-_CURRENT = f"""
+CURRENT_DIGEST = f"""
 SELECT sha256(convert_to(coalesce(payload ->> 'answer', ''), 'UTF8')) AS digest
 FROM (SELECT payload, sequence, timestamp, event_id FROM events
     WHERE execution_pk = {{execution}} AND event_type = 'answer'
@@ -38,11 +38,12 @@ FROM (SELECT payload, sequence, timestamp, event_id FROM events
 WHERE coalesce(payload ->> 'answer_id', '') = {{answer}}
 ORDER BY sequence DESC, timestamp DESC, event_id DESC LIMIT 1
 """
+"""SQL of the digest of an answer's text as it stands, for a label to be compared with."""
 
 _ADD = f"""
 INSERT INTO answer_labels (project_pk, execution_pk, answer_id, answer_digest, label_id, label, note, actor)
 SELECT project_pk, pk, %(answer)s, current.digest, %(label_id)s, %(label)s, %(note)s, %(actor)s
-FROM executions, LATERAL ({_CURRENT.format(execution="executions.pk", answer="%(answer)s")}) AS current
+FROM executions, LATERAL ({CURRENT_DIGEST.format(execution="executions.pk", answer="%(answer)s")}) AS current
 WHERE project_pk = %(project)s AND execution_id = %(execution)s
 RETURNING execution_pk, at
 """
@@ -55,7 +56,7 @@ FROM (
     FROM answer_labels
     WHERE execution_pk IN (SELECT jsonb_array_elements_text(%(executions)s::jsonb)::bigint)
     ORDER BY execution_pk, answer_id, pk DESC) AS l
-LEFT JOIN LATERAL ({_CURRENT.format(execution="l.execution_pk", answer="l.answer_id")}) AS current ON true
+LEFT JOIN LATERAL ({CURRENT_DIGEST.format(execution="l.execution_pk", answer="l.answer_id")}) AS current ON true
 """
 
 # What an export says of answers of a group, and of the others that carry its pair. A label corrects the one before it

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from tests.browser.walking import is_wider_than_the_window, wait_for
+from tests.browser.walking import is_wider_than_the_window, open_help_desk, wait_for
 from tests.factories import make_close, make_execution, make_score
 
 LONG = "metric_" + "x" * 249
@@ -29,6 +29,7 @@ SIGNED_IN = (
     "/p/{project}/groups",
     "/p/{project}/groups?state=all&q=nothing",
     "/p/{project}/groups/{group}",
+    "/p/{desk}/groups/{desk_group}",
     "/p/{project}/executions",
     "/p/{project}/executions/hostile",
     "/p/{project}/executions/many",
@@ -41,6 +42,10 @@ SIGNED_IN = (
 )
 
 
+MARKED = 2
+"""Passages of an answer that is marked; one with more has no text."""
+
+
 def answers(name: str, passages: int) -> dict:
     """An `answer` event of hostile text."""
     return {
@@ -51,8 +56,10 @@ def answers(name: str, passages: int) -> dict:
         "payload": {
             "answer_id": f"answer-{passages}",
             "question": name,
-            "answer": "" if passages else name * 3,
-            "context": {"passages": [{"id": str(n), "text": name} for n in range(passages)]},
+            "answer": "" if passages > MARKED else f"{name} 5 mg [1] {name} 9 g [7] about 3 days",
+            "context": {
+                "passages": [{"id": str(n), "text": f"{name} 5 mg {name}"} for n in range(passages)]
+            },
         },
     }
 
@@ -62,6 +69,8 @@ def places(site) -> dict[str, str]:
     """A project of hostile text, an empty one, and what their addresses are made of."""
     project = site.command("create-project", HOSTILE[0])
     empty = site.command("create-project", "empty")
+    desk = site.command("create-project", "help desk")
+    site.command("demo", "--project", desk)
     key = site.command("create-key", "--project", project, "--scopes", "admin", "--name", "<b>key")
     site.command("create-user", HOSTILE[1], "--project", project)
     scores = [
@@ -69,7 +78,8 @@ def places(site) -> dict[str, str]:
         for a, b in zip(HOSTILE, HOSTILE[::-1], strict=True)
     ]
     unmeasured = make_score(math.nan, False, execution_id="hostile", reason="")
-    sent = [*scores, unmeasured, answers(HOSTILE[0], 0), answers(HOSTILE[5], 200)]
+    texts = [answers(HOSTILE[0], 0), answers(HOSTILE[0], MARKED), answers(HOSTILE[5], 200)]
+    sent = [*scores, unmeasured, *texts]
     facts = dict.fromkeys(("release", "environment", "tenant_id", "input_summary"), HOSTILE[0])
     many = [make_score(number / 100, execution_id="many") for number in range(150)]
     calls = [
@@ -87,7 +97,7 @@ def places(site) -> dict[str, str]:
         answer = site.server.send(method, path, content, key)
         assert answer.status == 200, answer.body
         assert answer.json.get("rejected", 0) == 0, answer.body
-    return {"project": project, "empty": empty, "key": key}
+    return {"project": project, "empty": empty, "desk": desk, "key": key}
 
 
 @pytest.fixture(scope="module")
@@ -99,9 +109,11 @@ def session(browser, site, places) -> dict:
     wait_for(page, f"/p/{places['project']}/groups?state=all", LONG)
     answer = site.server.send("GET", "/failure-groups?state=all", key=places["key"])
     groups = {group["evaluator_id"]: group["group_id"] for group in answer.json["failure_groups"]}
+    wait_for(page, f"/p/{places['project']}/executions/hostile", "violated")
+    desk_group = open_help_desk(page, places["desk"]).rpartition("/")[2]
     state = context.storage_state()
     context.close()
-    return {"state": state, "group": groups[HOSTILE[0]]}
+    return {"state": state, "group": groups[HOSTILE[0]], "desk_group": desk_group}
 
 
 def visit(open_window, places, session, path, **options):
@@ -109,7 +121,7 @@ def visit(open_window, places, session, path, **options):
     if path not in OPEN:
         options["storage_state"] = session["state"]
     window = open_window(**options)
-    address = path.format(**places, group=session["group"])
+    address = path.format(**places, group=session["group"], desk_group=session["desk_group"])
     answer = window.goto(address)
     assert answer.status < 500
     assert "default-src 'none'" in answer.headers["content-security-policy"]

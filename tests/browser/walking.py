@@ -21,6 +21,14 @@ def wait_for(window, address: str, text: str) -> None:
     raise AssertionError(f"{address} never says {text!r}: {window.locator('main').inner_text()}")
 
 
+def open_help_desk(window, project: str) -> str:
+    """Open the group of the demo's help desk when all its answers are assessed; return its address."""
+    wait_for(window, f"/p/{project}/groups", "desk-judge")
+    window.get_by_role("link", name="desk-judge").first.click()
+    wait_for(window, window.url, "Of the latest 22 failing answers")
+    return window.url
+
+
 def is_wider_than_the_window(window) -> bool:
     """Whether the page scrolls sideways."""
     return window.evaluate(

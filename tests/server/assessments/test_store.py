@@ -90,6 +90,7 @@ def test_a_group_is_summed_up(pipeline, make_row):
         with_citations=1,
         unmatched=1,
         unresolved=1,
+        untraced=0,
         ambiguous=1,
         missing_evidence=1,
         met=0,

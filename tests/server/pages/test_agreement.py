@@ -3,7 +3,7 @@
 import pytest
 
 from mesedi_server.quality import MIN_JUDGED, MIN_LABELS
-from mesedi_server.store import agreement, assessments
+from mesedi_server.store import agreement, assessments, labels
 from mesedi_server.store.agreement import Agreement
 from mesedi_server.store.assessments import AssessmentRow
 from tests.factories import make_score
@@ -43,7 +43,15 @@ def say(tenant, database, execution_id: str, answer_id: str, word: str) -> None:
             {"pk": tenant.project.pk, "id": execution_id},
         ).scalar_one()
         if judge == "people":
-            _label(connection, tenant.project.pk, pk, answer_id, outcome)
+            labels.add(
+                connection,
+                tenant.project.pk,
+                execution_id,
+                answer_id,
+                label=outcome,
+                note=None,
+                actor="Mira",
+            )
             return
         row = AssessmentRow(
             project_pk=tenant.project.pk,
@@ -55,19 +63,6 @@ def say(tenant, database, execution_id: str, answer_id: str, word: str) -> None:
             outcome=outcome,
         )
         assessments.put(connection, [row])
-
-
-def _label(connection, project_pk, execution_pk, answer_id, label) -> None:
-    connection.exec_driver_sql(
-        "INSERT INTO answer_labels (project_pk, execution_pk, answer_id, label_id, label, actor)"
-        " VALUES (%(project)s, %(execution)s, %(answer)s, gen_random_uuid()::text, %(label)s, 'Mira')",
-        {
-            "project": project_pk,
-            "execution": execution_pk,
-            "answer": answer_id,
-            "label": label,
-        },
-    )
 
 
 def compared(tenant, database, floor: float = 0.5) -> dict[str, Agreement]:
@@ -121,6 +116,13 @@ def test_the_last_label_of_an_answer_counts(tenant, database, send):
     send("exec-1", FAILS, a=["people:correct", "people:wrong"])
 
     assert compared(tenant, database) == {"people": Agreement(both_fail=1)}
+
+
+def test_a_label_of_an_earlier_version_does_not_count(tenant, database, send):
+    send("exec-1", FAILS, a=["people:correct"])
+    tenant.ingest.post("/events", [make_answer("Changed.")])
+
+    assert compared(tenant, database) == {}
 
 
 def test_of_several_answers_each_has_its_own_verdict(tenant, database, send):
