@@ -90,6 +90,20 @@ class Outcome:
     exception_type: str | None = None
 
 
+def unread(status: str, exception_type: str | None) -> tuple[str, str] | None:
+    """Say what a finished call without a reply to read means for an answer; None when there is one.
+
+    Returns the outcome, `unknown_outcome` or `invalid`, and the reason in words.
+    """
+    if status == RESPONSE_SAVED:
+        return None
+    if status == UNKNOWN_OUTCOME:
+        return UNKNOWN_OUTCOME, f"nobody knows the reply: {exception_type}"
+    if status == COST_BOUND_EXCEEDED:
+        return "invalid", "the call cost more than its judge declared"
+    return "invalid", f"the judge gave no reply: {exception_type}"
+
+
 def request_json(request: JudgeRequest) -> str:
     """Write a request as it is kept."""
     return canonical(asdict(request))
