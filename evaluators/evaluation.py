@@ -22,11 +22,9 @@ from evaluators.spec import EvaluationSpec
 from evaluators.store import calls, checks, evaluations
 from evaluators.store.database import Connection, opened, transaction
 from evaluators.store.evaluations import Evaluation
-from evaluators.version import PACKAGE_VERSION
+from evaluators.version import EVALUATOR_REVISION, PACKAGE_VERSION
 
 ENGINE = "evaluators-v2"
-_REVISION = "v1"
-"""Of each evaluator of our own; raised when the same answer may come out differently."""
 
 
 def evaluate_saved(
@@ -141,7 +139,7 @@ def _evaluators(means: Means) -> Iterator[dict[str, Any]]:
         measures = metrics.of_evaluators([name]) if own is None else own.metrics
         yield {
             "id": name,
-            "revision": _REVISION if own is None else own.revision,
+            "revision": EVALUATOR_REVISION if own is None else own.revision,
             "configuration_digest": configuration if own is None else own.configuration_digest,
             "metrics": [asdict(each) for each in measures],
         }

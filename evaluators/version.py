@@ -6,3 +6,6 @@ PACKAGE_VERSION = "0.1.0"
 Reading it from the installed metadata would cost a tenth of a second at every start, and would be
 wrong in a checkout.
 """
+
+EVALUATOR_REVISION = "v1"
+"""Of each evaluator of our own; raised when the same answer may come out differently."""

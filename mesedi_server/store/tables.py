@@ -528,19 +528,16 @@ assessments = Table(
     Index("ix_assessments_recent", "project_pk", text("assessed_at DESC")),
 )
 
-# Executions whose answers are to be assessed. A row goes with the transaction that assesses them.
+# Executions whose answers are to be looked at. Rows are only ever added, so that whoever has something to look at
+# waits for nobody; they go with the transaction that has looked.
 assessment_work = Table(
     "assessment_work",
     metadata,
-    Column(
-        "execution_pk",
-        BigInteger,
-        ForeignKey("executions.pk", ondelete="CASCADE"),
-        primary_key=True,
-    ),
-    _project(),
+    Column("pk", BigInteger, Identity(always=True), primary_key=True),
+    _owner("execution_pk", "executions.pk"),
     _time("due_at", required=True, now=True),
     Index("ix_assessment_work_due_at", "due_at"),
+    Index("ix_assessment_work_execution_pk", "execution_pk", "pk"),
 )
 
 # How a project has its answers judged. No row: nothing is ever sent to a judge.

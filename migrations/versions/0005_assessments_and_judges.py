@@ -128,8 +128,8 @@ def upgrade() -> None:
     )
     op.create_table(
         "assessment_work",
+        sa.Column("pk", sa.BigInteger(), sa.Identity(always=True), nullable=False),
         sa.Column("execution_pk", sa.BigInteger(), nullable=False),
-        sa.Column("project_pk", sa.Integer(), nullable=False),
         sa.Column(
             "due_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False
         ),
@@ -139,15 +139,12 @@ def upgrade() -> None:
             name=op.f("fk_assessment_work_execution_pk"),
             ondelete="CASCADE",
         ),
-        sa.ForeignKeyConstraint(
-            ["project_pk"],
-            ["projects.pk"],
-            name=op.f("fk_assessment_work_project_pk"),
-            ondelete="CASCADE",
-        ),
-        sa.PrimaryKeyConstraint("execution_pk", name=op.f("pk_assessment_work")),
+        sa.PrimaryKeyConstraint("pk", name=op.f("pk_assessment_work")),
     )
     op.create_index("ix_assessment_work_due_at", "assessment_work", ["due_at"], unique=False)
+    op.create_index(
+        "ix_assessment_work_execution_pk", "assessment_work", ["execution_pk", "pk"], unique=False
+    )
     op.create_table(
         "assessments",
         sa.Column("pk", sa.BigInteger(), sa.Identity(always=True), nullable=False),
@@ -248,6 +245,7 @@ def downgrade() -> None:
     op.drop_table("judge_work")
     op.drop_index("ix_assessments_recent", table_name="assessments")
     op.drop_table("assessments")
+    op.drop_index("ix_assessment_work_execution_pk", table_name="assessment_work")
     op.drop_index("ix_assessment_work_due_at", table_name="assessment_work")
     op.drop_table("assessment_work")
     op.drop_index("ix_answer_labels_execution_pk", table_name="answer_labels")

@@ -1,0 +1,119 @@
+"""What evaluators said is kept once an answer and evaluator, and summed up over a group's latest executions."""
+
+import pytest
+
+from mesedi_server.store import assessments
+from mesedi_server.store.assessments import AssessmentRow
+from tests.factories import make_event, make_score
+from tests.server.detection.pipelines import make_pipeline
+
+
+@pytest.fixture
+def pipeline(database):
+    return make_pipeline(database)
+
+
+@pytest.fixture
+def make_row(pipeline):
+    def make(execution_id="exec-1", **fields) -> AssessmentRow:
+        plain = {
+            "project_pk": pipeline.project.pk,
+            "execution_pk": pipeline.execution(execution_id).pk,
+            "answer_id": "a",
+            "answer_digest": b"\x00" * 32,
+            "evaluator": "grounding",
+            "revision": "v1",
+            "outcome": "met",
+        }
+        return AssessmentRow(**(plain | fields))
+
+    return make
+
+
+def put(pipeline, *rows):
+    with pipeline.connection() as connection:
+        assessments.put(connection, list(rows))
+
+
+def read(pipeline, *names):
+    pks = [pipeline.execution(name).pk for name in names]
+    with pipeline.connection() as connection:
+        found = assessments.of_executions(connection, pks)
+    return [found[pk] for pk in pks]
+
+
+def test_what_was_put_is_read_back(pipeline, make_row):
+    pipeline.run("exec-1")
+    pipeline.run("exec-2")
+    content = {"quantities": [{"quote": "5 mg"}], "citations": []}
+    first = make_row(content=content, quantities=3, unmatched=2, ambiguous=1, outcome="violated")
+    second = make_row(evaluator="faithfulness", reason="why")
+
+    put(pipeline, first, second)
+
+    assert read(pipeline, "exec-1", "exec-2") == [[second, first], []]
+
+
+def test_the_last_one_put_counts(pipeline, make_row):
+    pipeline.run("exec-1")
+    put(pipeline, make_row(unmatched=1, content={"quantities": []}))
+    last = make_row(outcome="invalid", answer_digest=b"\x01" * 32, revision="v2")
+
+    put(pipeline, last)
+
+    assert read(pipeline, "exec-1") == [[last]]
+
+
+def test_a_group_is_summed_up(pipeline, make_row):
+    found = {
+        "exec-1": {"outcome": "violated", "quantities": 2, "unmatched": 1, "ambiguous": 1},
+        "exec-2": {"outcome": "violated", "citations": 3, "unresolved": 2},
+        "exec-3": {"outcome": "missing_evidence"},
+    }
+    for name in (*found, "exec-waiting", "exec-silent"):
+        pipeline.run(name, make_score(0.2))
+    pipeline.send(make_event("exec-waiting", "answer", payload={"answer_id": "a"}))
+    pipeline.run("exec-fine", make_score(0.9))
+    put(pipeline, *(make_row(name, **fields) for name, fields in found.items()))
+    put(pipeline, make_row("exec-1", answer_id="b", outcome="not_applicable"))
+    put(pipeline, make_row("exec-fine"), make_row("exec-2", evaluator="faithfulness"))
+
+    with pipeline.connection() as connection:
+        counts = assessments.counts_of_group(connection, pipeline.group().pk)
+
+    assert counts == assessments.GroupCounts(
+        executions=5,
+        without_answer=1,
+        waiting=1,
+        answers=4,
+        with_quantities=1,
+        with_citations=1,
+        unmatched=1,
+        unresolved=1,
+        ambiguous=1,
+        missing_evidence=1,
+        met=0,
+        violated=2,
+        needs_review=0,
+        not_applicable=1,
+        invalid=0,
+    )
+
+
+def test_a_group_is_summed_up_over_its_latest_executions(pipeline, make_row):
+    for number in range(4):
+        pipeline.run(f"exec-{number}", make_score(0.2))
+    put(pipeline, *(make_row(f"exec-{number}", unmatched=number) for number in range(4)))
+
+    with pipeline.connection() as connection:
+        counts = assessments.counts_of_group(connection, pipeline.group().pk, limit=3)
+
+    assert (counts.executions, counts.answers, counts.unmatched) == (3, 3, 3)
+
+
+def test_nothing_is_put_for_no_rows(pipeline):
+    pipeline.run("exec-1")
+
+    put(pipeline)
+
+    assert read(pipeline, "exec-1") == [[]]
