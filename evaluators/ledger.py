@@ -21,6 +21,9 @@ COST_BOUND_EXCEEDED = "cost_bound_exceeded"
 ABANDONED = "AbandonedCoordinator"
 """Stands for the exception of a call whose process was killed."""
 
+SETTLED = "SettledByHand"
+"""Stands for the exception of a call that a person found to have failed."""
+
 _SHOWN_CHARS = 10_000
 
 

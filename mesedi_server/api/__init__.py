@@ -10,6 +10,7 @@ from mesedi_server.api import (
     failure_groups,
     halts,
     health,
+    judges,
     projects,
     thresholds,
 )
@@ -25,6 +26,7 @@ def register(app: Flask) -> None:
         failure_groups,
         halts,
         health,
+        judges,
         projects,
         thresholds,
     ):
