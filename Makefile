@@ -65,6 +65,10 @@ sure: lint types imports test  ## Everything that a change must pass
 bench: $(READY)  ## Measure ingest and detection (about two minutes)
 	$(BIN)/python -m bench.ingest
 
+.PHONY: bench-assess
+bench-assess: $(READY)  ## Measure the assessing of 100,000 failing answers (some minutes)
+	$(BIN)/python -m bench.assess $(ARGS)
+
 .PHONY: bench-pages
 bench-pages: $(READY)  ## Measure the pages on millions of events (fills a database first: minutes)
 	$(BIN)/python -m bench.pages $(ARGS)
@@ -74,7 +78,7 @@ screenshots: $(READY)  ## Take the pictures of docs/screenshots (needs Chromium)
 	$(BIN)/python -m tests.make_screenshots
 
 .PHONY: test-faults
-test-faults: $(READY)  ## Kill workers in the middle of examinations, some hundred times (about ten minutes)
+test-faults: $(READY)  ## Kill workers in the middle of examining and assessing, some hundred times (about twenty minutes)
 	$(BIN)/python -m pytest -m faults tests/faults $(ARGS)
 
 .PHONY: bench-sdk

@@ -20,6 +20,8 @@ Outcome: TypeAlias = Literal["met", "violated", "needs_review", "not_applicable"
 
 CACHED_TEXTS = 512
 """Sources whose quantities are remembered: the same passages come back for many answers."""
+CACHED_CHARS = 20_000
+"""A longer source is read each time: 512 of them could fill the memory."""
 
 
 class Evidence(NamedTuple):
@@ -140,14 +142,17 @@ def parse_sources(bundle: Bundle) -> Support:
     """Look up each exact value of the evidence; ambiguous ones support nothing."""
     support: dict[Value, tuple[str, str]] = {}
     for source_id, text, _ in bundle:
-        for value, quote in _exact_quantities(text):
+        read = _remembered if len(text) <= CACHED_CHARS else _exact_quantities
+        for value, quote in read(text):
             support.setdefault(value, (source_id, quote))
     return support
 
 
-@lru_cache(maxsize=CACHED_TEXTS)
 def _exact_quantities(text: str) -> tuple[tuple[Value, str], ...]:
     return tuple([(value, quote) for quote, value in quantities.read(text) if value])
+
+
+_remembered = lru_cache(maxsize=CACHED_TEXTS)(_exact_quantities)
 
 
 def _traced(quantity: Quantity, bundle: Bundle, support: Support) -> QuantityFinding:

@@ -16,7 +16,7 @@ from detectors import (
     hitl_timeout,
     validator_failures,
 )
-from mesedi_server import spikes
+from mesedi_server import assessing, spikes
 from mesedi_server.errors import UnavailableError
 from mesedi_server.store import (
     due_work,
@@ -126,6 +126,8 @@ def _examine(connection: Connection, due: list[DueExecution]) -> set[int]:
     rows = [row for examination in examinations for row in _rows(examination, names)]
     occurrences.replace(connection, [execution.pk for execution in due], rows, CLASSES)
     due_work.mark_examined(connection, [_mark(examination) for examination in examinations])
+    failing = {row.execution_pk for row in rows if row.failure_class == grounding_failure.NAME}
+    assessing.note_examined(connection, [(one.pk, one.pk in failing) for one in due])
     # Last: pairs are counted with it, and the counts of the busiest are every worker's.
     rollups.replace(
         connection,

@@ -19,6 +19,7 @@ from evaluators.judges import Judge, JudgeRequest
 from evaluators.ledger import UNKNOWN_OUTCOME, Budget, Outcome, Spending
 from evaluators.version import EVALUATOR_REVISION
 from mesedi_server import sealing, verdicts
+from mesedi_server.assessing import answer_digest
 from mesedi_server.errors import UnavailableError
 from mesedi_server.sealing import NoSecretKeyError, WrongSecretKeyError
 from mesedi_server.store import (
@@ -270,7 +271,7 @@ def _read(connection: Connection, waiting: Waiting) -> tuple[Question | Conclusi
     payload = judge_work.payload_of(connection, waiting)
     if not isinstance(payload, dict):
         return None
-    return verdicts.question(payload), verdicts.answer_digest(payload)
+    return verdicts.question(payload), answer_digest(payload)
 
 
 def _is_known(connection: Connection, waiting: Waiting, seen: bytes) -> bool:

@@ -12,7 +12,7 @@ from granian.log import LogLevels
 
 from mesedi_server.config import Settings
 from mesedi_server.store.database import Database
-from mesedi_server.tasks import celery_app, detect, judge, moving, sweep
+from mesedi_server.tasks import assess, celery_app, detect, judge, moving, sweep
 
 STOP_S = 5
 """How long a web process that stops waits for its open requests; halt streams never end by themselves."""
@@ -39,6 +39,7 @@ def worker(settings: Settings) -> None:
     database = Database(settings.database_url, connections=1, patient=True)
     celery = celery_app.create(settings)
     detect.register(celery, settings, database)
+    assess.register(celery, database)
     sweep.register(celery, database)
     moving.register(celery, database)
     _work(celery, f"--concurrency={settings.worker_processes}")

@@ -6,7 +6,6 @@ from typing import Any
 
 from evaluators import evidence, faithfulness, ledger
 from evaluators import verdicts as texts
-from evaluators.canonical import digest
 from evaluators.evidence import Bundle, MissingEvidence
 from evaluators.faithfulness import Assessment, Verdict
 from evaluators.judges import JudgeRequest
@@ -14,12 +13,10 @@ from evaluators.prompts import Turn
 from evaluators.spec import Criterion
 from evaluators.verdicts import InvalidVerdictError
 from evaluators.version import EVALUATOR_REVISION
+from mesedi_server.assessing import QUESTION_ID
 from mesedi_server.schemas.lenient_json import storable
 from mesedi_server.store.judge_calls import Call
 from mesedi_server.store.judge_scores import JudgeScore
-
-QUESTION_ID = "turn:0"
-"""Source id of the question: the turn before the answer, as in a capture."""
 
 _CRITERION = asdict(
     Criterion(id="faithfulness", revision=EVALUATOR_REVISION, evaluator="faithfulness")
@@ -55,15 +52,6 @@ class Conclusion:
     def scores(self) -> list[JudgeScore]:
         """Return the scores that it makes."""
         return [] if self.assessment is None else list(_scores(self.assessment))
-
-
-def answer_digest(payload: dict[str, Any]) -> bytes:
-    """Return the SHA-256 of what a judge sees of an `answer` event.
-
-    Raises:
-        ValueError, RecursionError: not JSON, nested too deeply.
-    """
-    return bytes.fromhex(digest([payload.get(name) for name in ("question", "answer", "context")]))
 
 
 def question(payload: dict[str, Any]) -> Question | Conclusion:

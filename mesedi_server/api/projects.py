@@ -3,6 +3,7 @@
 from typing import Any
 
 from flask import Blueprint, Response, request
+from marshmallow import Schema
 
 from mesedi_server.api import bodies
 from mesedi_server.api.access import holder, scope
@@ -48,7 +49,19 @@ def get_project() -> Response:
 @scope("admin")
 def rename_project() -> Response:
     """Call the project something else."""
-    given = load(schema.NAME, read_object(bodies.read(request)))
+    return _changed(schema.NAME)
+
+
+@blueprint.put("/project/assesses-all")
+@scope("admin")
+def assess_all() -> Response:
+    """Assess every answer, or the failing ones alone."""
+    return _changed(schema.ASSESSING)
+
+
+def _changed(of: Schema) -> Response:
+    """Change what the body says of the project, and show it."""
+    given = load(of, read_object(bodies.read(request)))
     who = holder()
     with runtime().database.transaction() as connection:
         projects.change(connection, who.project.pk, given, actor=who.actor)
@@ -63,4 +76,5 @@ def _shown(project: Project) -> dict[str, Any]:
         "time_zone": project.time_zone,
         "trace_url_template": project.trace_url_template,
         "retention_days": project.retention_days,
+        "assesses_all": project.assesses_all,
     }

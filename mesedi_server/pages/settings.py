@@ -1,4 +1,4 @@
-"""A project's settings: its name, time zone, trace links, and how long executions are kept."""
+"""A project's settings: name, time zone, trace links, how long executions are kept, which answers are assessed."""
 
 from typing import Any
 
@@ -25,6 +25,7 @@ def show(visit: Visit) -> Answer:
         "time_zone": project.time_zone,
         "trace_url_template": project.trace_url_template or "",
         "retention_days": project.retention_days or "",
+        "assesses_all": project.assesses_all,
     }
     return _page(shown)
 
@@ -42,6 +43,7 @@ def save(visit: Visit) -> Answer:
                 "time_zone": form.get("time_zone", ""),
                 "trace_url_template": form.get("trace_url_template", "").strip() or None,
                 "retention_days": filters.whole_number(form.get("retention_days", "")),
+                "assesses_all": "assesses_all" in form,
             },
         )
         is_changed = projects.change(visit.connection, visit.project.pk, wanted, actor=visit.actor)

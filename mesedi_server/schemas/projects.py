@@ -30,6 +30,10 @@ def _check_template(template: str) -> None:
         raise ValidationError(f"{PLACEHOLDER} must stand where the execution's id belongs.")
 
 
+def _flag() -> fields.Boolean:
+    return fields.Boolean(required=True, truthy={True}, falsy={False})
+
+
 class _ProjectName(Schema):
     class Meta:
         unknown = RAISE
@@ -48,7 +52,16 @@ class _ProjectSettings(_ProjectName):
     retention_days = fields.Integer(
         required=True, allow_none=True, validate=validate.Range(1, MAX_RETENTION_DAYS)
     )
+    assesses_all = _flag()
+
+
+class _Assessing(Schema):
+    class Meta:
+        unknown = RAISE
+
+    assesses_all = _flag()
 
 
 NAME = _ProjectName()
 SETTINGS = _ProjectSettings()
+ASSESSING = _Assessing()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from msgspec import Struct
-from sqlalchemy import ColumnElement, Update, and_, false, func, not_, select, update
+from sqlalchemy import ColumnElement, Update, and_, exists, false, func, not_, select, update
 
 from mesedi_server.store.database import Connection
 from mesedi_server.store.json_text import json_text
@@ -137,6 +137,12 @@ def make_due(
         select(func.count(), func.max(marked.c.execution_id)).select_from(marked)
     ).one()
     return count, last
+
+
+def is_behind(connection: Connection, *, late_s: float) -> bool:
+    """Tell whether an execution has been due for longer than `late_s` seconds."""
+    late = _x.detect_due_at <= func.now() - timedelta(seconds=late_s)
+    return bool(connection.execute(select(exists().where(late))).scalar_one())
 
 
 def put_off(connection: Connection, pk: int) -> None:

@@ -31,7 +31,7 @@ WITH batch AS MATERIALIZED (
             WHEN x.examined_at IS NULL THEN excluded.detect_due_at
             ELSE now() + %(debounce)s * interval '1 second' END
     RETURNING x.pk, x.execution_id, x.detect_due_at, x.examined_at
-), stored AS (
+), {answers}stored AS (
     INSERT INTO events (project_pk, event_id, execution_pk, event_type, sequence, timestamp, duration_ms, payload,
         evaluator_id, metric_type, score, passed, higher_is_better, scale_min, scale_max)
     SELECT %(project)s, b.event_id, t.pk, b.event_type, coalesce(b.sequence, 0), coalesce(b.timestamp, now()),
@@ -43,6 +43,20 @@ WITH batch AS MATERIALIZED (
 SELECT (SELECT count(*) FROM stored),
     EXISTS (SELECT FROM touched WHERE examined_at IS NOT NULL AND detect_due_at IS NOT NULL)
 """
+
+# An answer that comes before the examination is noted by that, if it fails.
+_NOTED_ANSWERS = """noted AS (
+    INSERT INTO assessment_work (execution_pk)
+    SELECT DISTINCT t.pk FROM batch b JOIN touched t USING (execution_id)
+    WHERE b.event_type = 'answer'
+        AND (t.examined_at IS NOT NULL OR (SELECT assesses_all FROM projects WHERE pk = %(project)s))
+), """
+
+_STORE_OTHERS = _STORE.format(answers="")
+_STORE_ANSWERS = _STORE.format(answers=_NOTED_ANSWERS)
+
+_ANSWER = '"event_type":"answer"'
+"""As it is written in rows. A payload may have it, too, which costs a look."""
 
 _FOR_DETECTORS = """
 SELECT execution_pk, event_type, event_id, sequence, timestamp, evaluator_id, metric_type, score, passed,
@@ -77,6 +91,8 @@ def store(
 ) -> Stored:
     """Store a batch and mark its executions due; events that are there already are left as they are.
 
+    Answers of executions that have been examined, or of a project that assesses all, are noted to be looked at.
+
     Args:
         connection: an open transaction.
         project_pk: whose events they are.
@@ -91,7 +107,8 @@ def store(
         "settle": settle_s,
         "debounce": debounce_s,
     }
-    accepted, is_late = connection.exec_driver_sql(_STORE, parameters).one()
+    statement = _STORE_ANSWERS if _ANSWER in rows else _STORE_OTHERS
+    accepted, is_late = connection.exec_driver_sql(statement, parameters).one()
     return Stored(accepted, is_late)
 
 

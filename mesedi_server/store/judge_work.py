@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from mesedi_server.store.assessments import FAITHFULNESS, MAX_ID_CHARS
+from mesedi_server.store.assessments import FAITHFULNESS, GROUNDING, MAX_ID_CHARS
 from mesedi_server.store.database import Connection
 from mesedi_server.store.json_text import json_text, read_json
 
@@ -29,8 +29,8 @@ class Waiting(Struct, frozen=True):
 
 _ANSWER_ID = f"coalesce(left(payload ->> 'answer_id', {MAX_ID_CHARS}), '')"
 
-# Without any judge, one look into an empty table. An answer that came in before its assessment has been judged; which
-# wording was, the judge's own look decides.
+# Without any judge, one look into an empty table. An answer that came in before it was judged has been judged, unless
+# grounding knows another wording of it; the judge's own look decides for good.
 _QUEUE = f"""
 WITH looked_at AS MATERIALIZED (
     SELECT x.project_pk, x.pk, s.answers, s.sample_percent
@@ -52,7 +52,9 @@ WITH looked_at AS MATERIALIZED (
     FROM given n
     WHERE (answers <> 'sample' OR (hashtextextended(pk || ' ' || answer_id, 0) & 1073741823) %% 100 < sample_percent)
         AND NOT EXISTS (SELECT FROM assessments a WHERE a.execution_pk = n.pk AND a.answer_id = n.answer_id
-            AND a.evaluator = '{FAITHFULNESS}' AND a.assessed_at > n.received_at)
+            AND a.evaluator = '{FAITHFULNESS}' AND a.assessed_at > n.received_at
+            AND NOT EXISTS (SELECT FROM assessments g WHERE g.execution_pk = n.pk AND g.answer_id = n.answer_id
+                AND g.evaluator = '{GROUNDING}' AND g.answer_digest <> a.answer_digest))
         AND NOT EXISTS (SELECT FROM judge_work w WHERE w.execution_pk = n.pk AND w.answer_id = n.answer_id)
 ), room AS MATERIALIZED (
     SELECT project_pk, %(most)s - (SELECT count(*) FROM judge_work w WHERE w.project_pk = p.project_pk) AS left_over

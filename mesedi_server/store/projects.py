@@ -39,6 +39,8 @@ class Project:
     """Address of an execution's trace, with `{execution_id}` in it."""
     retention_days: int | None = None
     """Days after which executions are deleted; None: never."""
+    assesses_all: bool = False
+    """Every answer is assessed, not the failing ones alone, and the outcome comes back as scores."""
 
     @property
     def are_days_moving(self) -> bool:
@@ -126,7 +128,7 @@ def change(
     Args:
         connection: an open transaction.
         project_pk: the project.
-        wanted: of `name`, `time_zone`, `trace_url_template`, `retention_days`.
+        wanted: of `name`, `time_zone`, `trace_url_template`, `retention_days`, `assesses_all`.
         actor: who does it.
 
     Returns:

@@ -8,6 +8,8 @@ from mesedi_server.config import Settings
 
 SWEEP_S = 5.0
 """How often beat looks for due work that a lost wake-up left."""
+ASSESS_S = 5.0
+"""How often beat looks for answers that are to be assessed."""
 IGNORES_S = 30.0
 """How often expired ignores are ended."""
 SPIKES_S = 30.0
@@ -27,6 +29,7 @@ QUEUE = "mesedi"
 JUDGE_QUEUE = "mesedi-judges"
 """Queue of the judge workers alone: a slow judge holds up nothing else."""
 EXAMINE_DUE = "mesedi.examine_due"
+ASSESS_DUE = "mesedi.assess_due"
 END_IGNORES = "mesedi.end_ignores"
 LOOK_FOR_SPIKES = "mesedi.look_for_spikes"
 DELETE_OLD = "mesedi.delete_old_executions"
@@ -40,6 +43,7 @@ Schedule: TypeAlias = tuple[tuple[str, float, float], ...]
 
 BEAT: Schedule = (
     (EXAMINE_DUE, SWEEP_S, SWEEP_S * 2),
+    (ASSESS_DUE, ASSESS_S, ASSESS_S),
     (END_IGNORES, IGNORES_S, IGNORES_S),
     (LOOK_FOR_SPIKES, SPIKES_S, SPIKES_S),
     (DELETE_OLD, DELETE_S, DELETE_S),

@@ -7,10 +7,11 @@ from celery import Celery
 from mesedi_server import examination, spikes
 from mesedi_server.config import Settings
 from mesedi_server.errors import UnavailableError
-from mesedi_server.store import failure_groups
+from mesedi_server.store import assessment_work, failure_groups
 from mesedi_server.store.database import Database
 from mesedi_server.tasks.celery_app import END_IGNORES, EXAMINE_DUE, LOOK_FOR_SPIKES
 from mesedi_server.tasks.putting_off import next_time
+from mesedi_server.tasks.wakeups import assessments_waker_for
 
 logger = logging.getLogger(__name__)
 
@@ -20,11 +21,16 @@ MAX_BATCHES = 50
 
 def register(celery: Celery, settings: Settings, database: Database) -> None:
     """Add the tasks to a worker's application."""
+    waker = assessments_waker_for(celery)
 
     @celery.task(name=EXAMINE_DUE)
     def examine_due() -> None:
         with next_time("examination"):
             examine_all(database, settle_s=settings.settle_s)
+            with database.transaction() as connection:
+                has_answers = assessment_work.is_due(connection)
+            if has_answers:
+                waker.wake()
 
     @celery.task(name=END_IGNORES)
     def end_ignores() -> None:

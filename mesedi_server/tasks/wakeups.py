@@ -2,7 +2,7 @@
 
 from celery import Celery
 
-from mesedi_server.tasks.celery_app import EXAMINE_DUE
+from mesedi_server.tasks.celery_app import ASSESS_DUE, ASSESS_S, EXAMINE_DUE
 from mesedi_server.tasks.waking import Waker
 
 EXPIRES_S = 60.0
@@ -13,19 +13,29 @@ PROBE_S = 1.0
 
 
 def waker_for(celery: Celery) -> Waker:
-    """Make the waker of a process."""
+    """Make the waker of a process that takes in what is to be examined."""
 
     def send(after_s: float) -> None:
         celery.send_task(EXAMINE_DUE, countdown=after_s or None, expires=after_s + EXPIRES_S)
 
-    def is_reachable() -> bool:
-        try:
-            with celery.connection_for_write(
-                connect_timeout=PROBE_S, transport_options={"socket_timeout": PROBE_S}
-            ) as connection:
-                connection.ensure_connection(max_retries=1, interval_start=0, interval_step=0)
-        except Exception:  # noqa: BLE001 - each transport raises errors of its own
-            return False
-        return True
+    return Waker(send, lambda: _is_reachable(celery))
 
-    return Waker(send, is_reachable)
+
+def assessments_waker_for(celery: Celery) -> Waker:
+    """Make the waker of a process that examines: what it has found failing is to be assessed."""
+
+    def send(after_s: float) -> None:
+        celery.send_task(ASSESS_DUE, countdown=after_s or None, expires=after_s + ASSESS_S)
+
+    return Waker(send, lambda: _is_reachable(celery))
+
+
+def _is_reachable(celery: Celery) -> bool:
+    try:
+        with celery.connection_for_write(
+            connect_timeout=PROBE_S, transport_options={"socket_timeout": PROBE_S}
+        ) as connection:
+            connection.ensure_connection(max_retries=1, interval_start=0, interval_step=0)
+    except Exception:  # noqa: BLE001 - each transport raises errors of its own
+        return False
+    return True

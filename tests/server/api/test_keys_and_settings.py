@@ -177,3 +177,22 @@ def test_the_audit_log_has_pages_that_join_without_gap(tenant):
         cursor = page["next_cursor"]
 
     assert seen == [f"{tenant.project.name} {number}" for number in range(4, -1, -1)]
+
+
+def test_a_project_has_all_its_answers_assessed_once_an_admin_says_so(tenant):
+    assert tenant.read.get("/project").json["assesses_all"] is False
+    body = {"assesses_all": True}
+    assert tenant.read.put("/project/assesses-all", body).status_code == 403
+
+    response = tenant.admin.put("/project/assesses-all", body)
+
+    assert response.json["assesses_all"] is True
+    assert tenant.read.get("/project").json["assesses_all"] is True
+    [line] = tenant.admin.get("/audit-log").json["events"]
+    assert line["action"] == "project.changed"
+    assert line["details"] == {"assesses_all": {"from": False, "to": True}}
+
+
+@pytest.mark.parametrize("body", [{}, {"assesses_all": "yes"}, {"assesses_all": None}, [True]])
+def test_whether_all_answers_are_assessed_is_yes_or_no(tenant, body):
+    assert tenant.admin.put("/project/assesses-all", body).status_code == 400

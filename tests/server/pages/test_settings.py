@@ -83,6 +83,17 @@ def test_pages_tell_while_days_are_being_counted_anew(admin, settings_page, tena
     assert (before, meanwhile, after) == ([False] * 3, [True] * 3, [False] * 3)
 
 
+def test_all_answers_are_assessed_once_an_admin_says_so(admin, viewer, settings_page, tenant):
+    assert "Answers are assessed those that fail" in viewer.open(settings_page).text
+
+    save(admin, settings_page, assesses_all="yes")
+
+    assert "Answers are assessed all" in viewer.open(settings_page).text
+    assert "Nothing was changed" in save(admin, settings_page).text
+    details = tenant.admin.get("/audit-log").json["events"][0]["details"]
+    assert details == {"assesses_all": {"from": False, "to": True}}
+
+
 def test_saving_what_is_in_force_leaves_no_trace(admin, settings_page, tenant):
     page = save(admin, settings_page)
 
