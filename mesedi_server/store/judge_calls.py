@@ -6,11 +6,11 @@ processes spend the same budget.
 
 import json
 from dataclasses import asdict
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import uuid4
 
 from msgspec import Struct
-from sqlalchemy import ColumnElement, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, delete, func, insert, not_, select, update
 
 from evaluators.ledger import ABANDONED, RUNNING, UNKNOWN_OUTCOME, Outcome, cache_key
 from mesedi_server.errors import ConflictError, NotFoundError
@@ -19,6 +19,8 @@ from mesedi_server.store.database import Connection
 from mesedi_server.store.projects import Project
 from mesedi_server.store.tables import judge_calls
 
+COUNTED_DAYS = 33
+"""Longer than any month, in any time zone."""
 UNKNOWN_SHOWN = 50
 """Calls of unknown outcome that are listed, the newest."""
 
@@ -174,6 +176,25 @@ def settle(
     details = {"reason": reason, "status": outcome.status}
     audit_log.note(
         connection, project.pk, actor, "judge.call_settled", subject=call_id, details=details
+    )
+
+
+def forget_old(connection: Connection, project_pk: int, *, days: int) -> None:
+    """Delete the texts of calls that are older than a project keeps its executions, and later the calls.
+
+    Calls count in the budgets of their month, so that they stay for `COUNTED_DAYS` in any case.
+    """
+    is_old = (
+        _c.project_pk == project_pk,
+        _c.started_at < func.now() - timedelta(days=days),
+        _c.status != RUNNING,
+    )
+    is_counted = _c.started_at >= func.now() - timedelta(days=COUNTED_DAYS)
+    connection.execute(delete(judge_calls).where(*is_old, not_(is_counted)))
+    connection.execute(
+        update(judge_calls)
+        .where(*is_old, is_counted, _c.request != "")
+        .values(request="", reply=None)
     )
 
 

@@ -7,7 +7,9 @@ import pytest
 from evaluators.adapters import errors
 from mesedi_server import judging
 from mesedi_server.store import judge_work
+from mesedi_server.tasks import assess, sweep
 from tests.evaluators.chat_server import answer
+from tests.factories import make_close, make_event, make_execution, make_score
 from tests.server.examining import examine_all
 from tests.server.judges.asking import (
     KEY,
@@ -414,3 +416,59 @@ def test_a_reply_that_comes_after_its_call_was_given_up_changes_nothing(judged):
     assert judged.statuses() == {"unknown_outcome": 1}
     assert judged.outcomes() == ["unknown_outcome"]
     assert len(server.asked) == 1
+
+
+def test_texts_of_calls_go_as_executions_do_and_the_calls_still_count(judged):
+    with judge_server() as server:
+        judged.set_judge(server.url)
+        judged.give()
+        judged.judge()
+    judged.run(f"UPDATE projects SET retention_days = 7 WHERE pk = {judged.pk}")
+    age = "UPDATE judge_calls SET started_at = now() - interval '{} days' WHERE project_pk = {}"
+    texts = f"SELECT request, reply FROM judge_calls WHERE project_pk = {judged.pk}"
+
+    judged.run(age.format(6, judged.pk))
+    sweep.delete_old_executions(judged.database, run_s=10)
+    assert "Take 5 mg." in judged.rows(texts)[0][0]
+    judged.run(age.format(8, judged.pk))
+    sweep.delete_old_executions(judged.database, run_s=10)
+    assert judged.rows(texts) == [("", None)]
+    judged.run(age.format(40, judged.pk))
+    sweep.delete_old_executions(judged.database, run_s=10)
+    assert judged.rows(texts) == []
+
+
+def test_an_answer_that_comes_after_the_examination_is_judged(judged):
+    with judge_server() as server:
+        judged.set_judge(server.url)
+        judged.give(answer_id="a")
+        judged.judge()
+        payload = {
+            "answer_id": "b",
+            "question": "How much?",
+            "answer": "Take 6 mg.",
+            "context": {"passages": ["Take 6 mg."]},
+        }
+        judged.tenant.ingest.post("/events", [make_event("exec-1", "answer", payload=payload)])
+        assess.assess_all(judged.database)
+        judged.judge()
+
+    assert [answer_id for _, answer_id, _ in judged.assessments()] == ["a", "b"]
+
+
+def test_at_most_fifty_answers_of_an_execution_are_judged_its_newest(judged):
+    with judge_server() as server:
+        judged.set_judge(server.url, calls_per_day=1000)
+        events = [
+            make_event("exec-1", "answer", payload={"answer_id": f"{n:02}", "answer": "Yes."})
+            for n in range(60)
+        ]
+        judged.tenant.ingest.post("/executions", make_execution())
+        judged.tenant.ingest.post("/events", [*events, make_score(0.9)])
+        judged.tenant.ingest.patch("/executions/exec-1", make_close())
+        examine_all(judged.database)
+        judged.judge()
+
+    assert [answer_id for _, answer_id, _ in judged.assessments()] == [
+        f"{n:02}" for n in range(10, 60)
+    ]
