@@ -29,7 +29,9 @@ class Waiting(Struct, frozen=True):
 
 _ANSWER_ID = f"coalesce(left(payload ->> 'answer_id', {MAX_ID_CHARS}), '')"
 
-# Without any judge, one look into an empty table. An answer that came in before it was judged has been judged, unless
+_IS_ANY_ON = "SELECT EXISTS (SELECT FROM judge_settings WHERE is_on)"
+
+# An answer that came in before it was judged has been judged, unless
 # grounding knows another wording of it; the judge's own look decides for good.
 _QUEUE = f"""
 WITH looked_at AS MATERIALIZED (
@@ -118,7 +120,8 @@ def queue(
         execution_pks: the executions.
         most: answers of a project that wait; two transactions at once can queue a few more.
     """
-    if execution_pks:
+    # Where nobody has a judge, that is all that an examination pays for it.
+    if execution_pks and connection.exec_driver_sql(_IS_ANY_ON).scalar_one():
         parameters = {"executions": json_text(list(execution_pks)), "most": most}
         connection.exec_driver_sql(_QUEUE, parameters)
 
