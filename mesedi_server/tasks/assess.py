@@ -11,6 +11,7 @@ from mesedi_server.store import due_work
 from mesedi_server.store.database import Database
 from mesedi_server.tasks.celery_app import ASSESS_DUE
 from mesedi_server.tasks.putting_off import next_time
+from mesedi_server.tasks.wakeups import waker_for
 
 logger = logging.getLogger(__name__)
 
@@ -22,11 +23,15 @@ LATE_S = 0.5
 
 def register(celery: Celery, database: Database) -> None:
     """Add the task to a worker's application."""
+    waker = waker_for(celery)
 
     @celery.task(name=ASSESS_DUE)
     def assess_due() -> None:
         with next_time("assessment"):
             assess_all(database, run_s=RUN_S)
+            # Scores that came back are due, or the run has made way: an examination wakes the next run.
+            if _is_detection_late(database, late_s=0):
+                waker.wake()
 
 
 def assess_all(database: Database, *, run_s: float = RUN_S, late_s: float = LATE_S) -> int:

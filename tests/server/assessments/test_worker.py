@@ -46,6 +46,30 @@ def test_a_failing_answer_is_assessed_after_its_examination(tenant, database, se
     assert worker.said() == ""
 
 
+def test_scores_that_come_back_are_examined_at_once(tenant, database, settings, tmp_path):
+    """Without waiting for beat, which looks every five seconds."""
+    pipeline = Pipeline(database, tenant.project)
+    assess_everything(pipeline)
+    worker = Worker(settings.database_url, settings.broker_url, tmp_path / "log")
+    waits = []
+
+    with running(worker):
+        for number in range(5):
+            name = f"exec-{number}"
+            sent = [make_score(0.9, execution_id=name), make_answer("9 kg", execution_id=name)]
+            tenant.ingest.post("/events", sent)
+            tenant.ingest.patch(f"/executions/{name}", make_close())
+            waits.append(worker.until(lambda seen=number + 1: traced(tenant) == seen))
+
+    # The first one waits for the worker's start; of the others, not all may be lucky.
+    assert sorted(waits[1:])[1] < 2.5
+
+
+def traced(tenant):
+    groups = tenant.read.get("/failure-groups").json["failure_groups"]
+    return sum(g["event_count"] for g in groups if g["evaluator_id"] == "mesedi/grounding")
+
+
 def test_many_workers_assess_each_answer_once(crowd):
     """While clients send, and others examine; some answers are changed, as those before are being assessed."""
     assess_everything(crowd)
