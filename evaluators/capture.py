@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from evaluators import planning, rundir, transcripts
 from evaluators.answering import Asking, answer_turns
-from evaluators.canonical import ListDigest
+from evaluators.canonical import ListDigest, canonical
 from evaluators.dataset import Problems, read
 from evaluators.errors import CaptureFailedError
 from evaluators.progress import Progress, quiet
@@ -32,6 +32,8 @@ def capture(
     persona: Path | None = None,
     targets: Mapping[str, Target] | None = None,
     max_target_calls: int | None = None,
+    suite: Mapping[str, Any] | None = None,
+    source: Mapping[str, Any] | None = None,
     progress: Progress = quiet,
 ) -> Path:
     """Make a run directory from a dataset and return it.
@@ -43,6 +45,8 @@ def capture(
         targets: what answers the streams "primary" and "compare"; without any, the primary
             stream keeps the recorded answers.
         max_target_calls: requests that the whole run may cost; None for no limit.
+        suite: the suite that the capture is a part of, frozen with it.
+        source: where the dataset was fetched from, if it is no file of yours; frozen too.
         progress: is told how far the work is.
 
     Raises DatasetError and leaves nothing behind when a record cannot be taken; raises
@@ -60,6 +64,11 @@ def capture(
                 "persona_digest": artifact,
                 "max_target_calls": max_target_calls,
             }
+            if suite is not None:
+                content = canonical(dict(suite)).encode()
+                frozen["suite_digest"] = plan.add_artifact(connection, content)
+            if source is not None:
+                frozen |= {"dataset": source["url"], "source": dict(source)}
             plan.freeze(connection, frozen)
         rundir.write_copy(directory, "manifest.json", frozen)
         run = rundir.publish(directory, dataset.stem)

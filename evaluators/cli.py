@@ -5,12 +5,8 @@ option parser's own errors included.
 """
 
 import gc
-import json
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
-from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
@@ -21,36 +17,35 @@ from evaluators import transcripts
 from evaluators.assess import run as assess_lines
 from evaluators.capture import capture as capture_dataset
 from evaluators.capture import status as run_status
-from evaluators.custom import Evaluator
-from evaluators.custom import build as build_evaluator
+from evaluators.commands import archiving, capturing, comparing, reviewing, settling, suites
+from evaluators.commands.shared import EXIT_CODES
+from evaluators.commands.shared import FILE as _FILE
+from evaluators.commands.shared import FOLDER as _FOLDER
+from evaluators.commands.shared import as_json as _as_json
+from evaluators.commands.shared import evaluation_id as _evaluation_id
+from evaluators.commands.shared import print_json as _print
+from evaluators.commands.shared import progress_bars as _progress
+from evaluators.commands.shared import run as _run
 from evaluators.errors import EvaluatorsError
 from evaluators.evaluation import evaluate_saved
 from evaluators.factories import load as load_factory
-from evaluators.judges import LARGEST_COST_MICROS, Judge
-from evaluators.judges import build as build_judge
+from evaluators.judges import LARGEST_COST_MICROS
 from evaluators.ledger import Budget
-from evaluators.progress import Progress, quiet
+from evaluators.loading import evaluators as load_evaluators
+from evaluators.loading import judge as load_judge
 from evaluators.reports import details as details_report
 from evaluators.reports import text as text_report
-from evaluators.reports import write as write_reports
 from evaluators.resuming import captured_from
 from evaluators.resuming import resume as resume_capture
-from evaluators.spec import STREAMS, EvaluationSpec
+from evaluators.spec import STREAMS
 from evaluators.spec import load as load_spec
 from evaluators.summary import summarize, viewed
 from evaluators.targets import Target, build
 from evaluators.version import PACKAGE_VERSION
 
-EXIT_CODES = {"pass": 0, "fail": 2, "inconclusive": 3}
 EXIT_ERROR = 1
 _GARBAGE_THRESHOLD = 50_000  # next to nothing here refers to itself; looking costs 5 % of a run
 
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-_FOLDER = click.Path(file_okay=False, path_type=Path)
-
-_run = click.argument("run", type=click.Path(exists=True, file_okay=False, path_type=Path))
-_as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-_evaluation_id = click.option("--evaluation-id", help="Which evaluation; the latest by default.")
 _target = click.option("--target", metavar="MODULE:FACTORY", help="What answers the questions.")
 _compare_target = click.option(
     "--compare-target", metavar="MODULE:FACTORY", help="What answers them a second time."
@@ -67,7 +62,8 @@ def cli() -> None:
 
 
 @cli.command()
-@click.option("--dataset", type=_FILE, required=True, help="JSON lines, one turn a line.")
+@click.option("--dataset", type=_FILE, help="JSON lines, one turn a line.")
+@capturing.group_options
 @click.option("--out", type=_FOLDER, default=Path("reports"), show_default=True)
 @click.option("--persona", type=_FILE, help="A file that is frozen with the run.")
 @_target
@@ -76,30 +72,35 @@ def cli() -> None:
 @_as_json
 def capture(
     *,
-    dataset: Path,
+    dataset: Path | None,
     out: Path,
     persona: Path | None,
     target: str | None,
     compare_target: str | None,
     max_target_calls: int | None,
     as_json: bool,
+    **group: Any,
 ) -> None:
     """Freeze a dataset and its answers; print the new run directory.
 
-    Without --target the answers are those of the dataset.
+    Without --target the answers are those of the dataset. --from-group fetches the dataset from a
+    server: the failing answers of a failure group, and as many that did not fail.
     """
-    targets = _targets(target, compare_target, dataset.parent)
+    wanted = capturing.wanted(dataset, **group)
+    targets = _targets(target, compare_target, Path() if dataset is None else dataset.parent)
     if max_target_calls is not None and not targets:
         raise click.UsageError("--max-target-calls needs a --target")
-    with _progress() as progress:
+    with _progress() as progress, capturing.file_of(wanted, out) as (file, source):
         directory = capture_dataset(
-            dataset,
+            file,
             out,
             persona=persona,
             targets=targets,
             max_target_calls=max_target_calls,
+            source=source,
             progress=progress,
         )
+    capturing.tell_what_is_missing(source)
     if as_json:
         _print({"run_directory": str(directory), **run_status(directory)})
     else:
@@ -152,10 +153,10 @@ def evaluate(
             run,
             wanted,
             new_evaluation=new_evaluation,
-            judge=_judge(judge_factory, wanted, spec.parent),
+            judge=load_judge(judge_factory, wanted, spec.parent),
             budget=budget,
             concurrency=concurrency,
-            evaluators=_evaluators(evaluator_factory, wanted, spec.parent),
+            evaluators=load_evaluators(evaluator_factory, wanted, spec.parent),
             progress=progress,
         )
     with viewed(run, evaluation_id, verify=False) as view:
@@ -257,9 +258,11 @@ def report(
     run: Path, evaluation_id: str | None, out: Path | None, *, force: bool, as_json: bool
 ) -> None:
     """Write report.html, junit.xml and summary.md of an evaluation."""
+    from evaluators.reports.files import write  # noqa: PLC0415 - an eighth of the start-up time
+
     with viewed(run, evaluation_id) as view:
         folder = out or run / "reports" / view.evaluation.id
-        paths = [str(path) for path in write_reports(view, folder, force=force)]
+        paths = [str(path) for path in write(view, folder, force=force)]
     if as_json:
         _print({"files": paths})
     else:
@@ -283,6 +286,11 @@ def assess(file: BinaryIO, *, are_verdicts: bool, as_json: bool) -> int:
     """
     del as_json
     return assess_lines(file, sys.stdout, sys.stderr, are_verdicts=are_verdicts)
+
+
+for _module in (settling, comparing, reviewing, archiving, suites):
+    for _command in _module.COMMANDS:
+        cli.add_command(_command)
 
 
 def main() -> NoReturn:
@@ -318,43 +326,6 @@ def _targets(primary: str | None, compare: str | None, folder: Path) -> dict[str
         for stream, name in named.items()
         if name is not None
     }
-
-
-def _judge(factory: str | None, spec: EvaluationSpec, folder: Path) -> Judge | None:
-    if factory is None or not spec.is_judged:
-        return None
-    return build_judge(load_factory(factory, [folder]))
-
-
-def _evaluators(factories: tuple[str, ...], spec: EvaluationSpec, folder: Path) -> list[Evaluator]:
-    if not spec.is_custom:
-        return []
-    return [build_evaluator(load_factory(name, [folder])) for name in factories]
-
-
-@contextmanager
-def _progress() -> Iterator[Progress]:
-    """Show a bar for each kind of work on a terminal, nothing elsewhere."""
-    if not sys.stderr.isatty():
-        yield quiet
-        return
-    with ExitStack() as shown:
-        bars: dict[str, Any] = {}
-
-        def tell(doing: str, steps: int, total: int) -> None:
-            if doing not in bars:
-                shown.close()
-                bar = partial(click.progressbar, label=doing, file=sys.stderr)
-                bars[doing] = shown.enter_context(
-                    bar(length=total, update_min_steps=max(1, total // 200))
-                )
-            bars[doing].update(steps)
-
-        yield tell
-
-
-def _print(value: object) -> None:
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 def _print_summary(summary: dict[str, Any], *, as_json: bool) -> None:

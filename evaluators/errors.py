@@ -2,14 +2,17 @@
 
 EvaluatorsError
 ├── DatasetError         records of a dataset cannot be taken
-├── SpecError            an evaluation spec is not valid
+├── SpecError            a spec, policy or suite is not valid
+├── DownloadError        a server does not hand over a group
 ├── FactoryError         a `module:function` cannot be loaded or gives the wrong thing
 ├── RunError             a run directory cannot be read or used
 │   ├── CorruptRunError  what is stored does not match its digest
 │   └── LockedRunError   another process works on it
 ├── CaptureFailedError   a capture stopped; what it committed is kept
 ├── ResumeRefusedError   a capture must not be continued this way
-└── EvaluationRefusedError  an evaluation must not be started or continued this way
+├── EvaluationRefusedError  an evaluation must not be started or continued this way
+├── ComparisonRefusedError  two evaluations are too unlike to be compared
+└── ReviewError          reviews cannot be taken
 """
 
 from collections.abc import Sequence
@@ -39,8 +42,12 @@ class DatasetError(EvaluatorsError):
         super().__init__("\n".join(lines))
 
 
+class DownloadError(EvaluatorsError):
+    """A server does not hand over a group, or not all of it."""
+
+
 class SpecError(EvaluatorsError):
-    """An evaluation spec is not valid."""
+    """An evaluation spec, a policy or a suite is not valid."""
 
 
 class FactoryError(EvaluatorsError):
@@ -73,3 +80,11 @@ class ResumeRefusedError(EvaluatorsError):
 
 class EvaluationRefusedError(EvaluatorsError):
     """An evaluation must not be started or continued this way."""
+
+
+class ComparisonRefusedError(EvaluatorsError):
+    """Two evaluations are too unlike to be compared."""
+
+
+class ReviewError(EvaluatorsError):
+    """Reviews cannot be taken; the message names the file, each line and the reason."""

@@ -86,7 +86,7 @@ def _collection(context: object) -> Sequence[object]:
         raise _UnreadableError("there is no context")
     if not isinstance(context, dict):
         raise _UnreadableError("the context is not an object")
-    key = next((key for key in COLLECTIONS if key in context), None)
+    key = _first_present(COLLECTIONS, context)
     if key is None:
         raise _UnreadableError(f"the context has none of {', '.join(COLLECTIONS)}")
     items = context[key]
@@ -100,16 +100,23 @@ def _item(item: object) -> tuple[str, str | None]:
         return _readable(item, "the item"), None
     if not isinstance(item, dict):
         raise _UnreadableError("is neither text nor an object")
-    field = next((field for field in TEXT_FIELDS if field in item), None)
+    field = _first_present(TEXT_FIELDS, item)
     if field is None:
         raise _UnreadableError(f"has none of {', '.join(TEXT_FIELDS)}")
     return _readable(item[field], field), _provider_id(item.get("id"))
 
 
+def _first_present(names: Sequence[str], owner: dict[str, object]) -> str | None:
+    for name in names:
+        if name in owner:
+            return name
+    return None
+
+
 def _readable(text: object, field: str) -> str:
     if not isinstance(text, str):
         raise _UnreadableError(f"is malformed: {field} is not text")
-    if not text.strip():
+    if not text or text.isspace():
         raise _UnreadableError(f"is malformed: {field} is blank")
     return text
 

@@ -4,7 +4,6 @@ A proxy: a matching number can speak of another thing, and a resolved citation o
 not help. Nothing is inferred: `5-10 minutes` supports neither 7 minutes nor 10 minutes.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -30,6 +29,10 @@ class Evidence(NamedTuple):
     source_id: str
     quote: str
 
+    def content(self) -> dict[str, object]:
+        """The place as a JSON value."""
+        return {"source_id": self.source_id, "quote": self.quote}
+
 
 class QuantityFinding(NamedTuple):
     """One quantity of an answer (durable-evaluations.md, 5.4).
@@ -51,7 +54,7 @@ class QuantityFinding(NamedTuple):
             "quote": self.quote,
             "normalized": self.normalized,
             "status": self.status,
-            "evidence": self.evidence and self.evidence._asdict(),
+            "evidence": self.evidence and self.evidence.content(),
         }
 
 
@@ -73,11 +76,6 @@ class CitationFinding(NamedTuple):
         return {"quote": self.quote, "index": self.number, "source_id": self.source_id}
 
 
-Support: TypeAlias = Mapping[Value, tuple[str, str]]
-"""Where each exact value stands first, in the question or else in the passages in their order: the
-source's id and its wording."""
-
-
 @dataclass(frozen=True)
 class Assessment:
     """What grounding found in one answer."""
@@ -86,8 +84,8 @@ class Assessment:
     citations: tuple[CitationFinding, ...]
 
     @cached_property
-    def _statuses(self) -> Counter[Status]:
-        return Counter([finding.status for finding in self.quantities])
+    def _statuses(self) -> list[Status]:
+        return [finding.status for finding in self.quantities]
 
     @cached_property
     def _resolved(self) -> int:
@@ -96,9 +94,9 @@ class Assessment:
     @property
     def outcome(self) -> Outcome:
         """The first that applies of durable-evaluations.md, 5.6, rows 1 to 4."""
-        if self._statuses["unmatched"] or self._resolved < len(self.citations):
+        if "unmatched" in self._statuses or self._resolved < len(self.citations):
             return "violated"
-        if self._statuses["ambiguous"]:
+        if "ambiguous" in self._statuses:
             return "needs_review"
         return "met" if self.quantities or self.citations else "not_applicable"
 
@@ -111,40 +109,39 @@ class Assessment:
 
     def samples(self) -> dict[str, Sample]:
         """What this answer adds to each grounding metric (durable-evaluations.md, section 11)."""
-        found, count = len(self.quantities), self._statuses
+        count = self._statuses.count
+        traced = count("source") + count("question")
         return {
-            "grounding.quantity_traceability": _sample(count["source"] + count["question"], found),
+            "grounding.quantity_traceability": _sample(traced, len(self.quantities)),
             "grounding.citation_resolution": _sample(self._resolved, len(self.citations)),
-            "grounding.question_quantities": _sample(count["question"], 1),
-            "grounding.ambiguous_quantities": _sample(count["ambiguous"], 1),
+            "grounding.question_quantities": _sample(count("question"), 1),
+            "grounding.ambiguous_quantities": _sample(count("ambiguous"), 1),
         }
 
 
-def assess(answer: str, bundle: Bundle, support: Support | None = None) -> Assessment:
-    """Trace the quantities and citations of an answer.
-
-    Args:
-        answer: Any text.
-        bundle: Its evidence.
-        support: `parse_sources(bundle)`, if it is at hand; read from the bundle otherwise.
-    """
+def assess(answer: str, bundle: Bundle) -> Assessment:
+    """Trace the quantities and citations of an answer, which can be any text, to its evidence."""
     found = quantities.read(answer)
-    if support is None:
-        needed = any(quantity.value for quantity in found)
-        support = parse_sources(bundle) if needed else {}
+    support = _support({value for _, value in found if value}, bundle)
     return Assessment(
         tuple([_traced(quantity, bundle, support) for quantity in found]),
         tuple(_cited(answer, bundle.passages)),
     )
 
 
-def parse_sources(bundle: Bundle) -> Support:
-    """Look up each exact value of the evidence; ambiguous ones support nothing."""
-    support: dict[Value, tuple[str, str]] = {}
+def _support(wanted: set[Value], bundle: Bundle) -> Mapping[Value, Evidence]:
+    """Look up where each value stands first, in the question or else in the passages in order.
+
+    Ambiguous quantities support nothing. Sources behind the last value found are not read.
+    """
+    support: dict[Value, Evidence] = {}
     for source_id, text, _ in bundle:
+        if len(support) == len(wanted):
+            break
         read = _remembered if len(text) <= CACHED_CHARS else _exact_quantities
         for value, quote in read(text):
-            support.setdefault(value, (source_id, quote))
+            if value in wanted and value not in support:
+                support[value] = Evidence(source_id, quote)
     return support
 
 
@@ -155,16 +152,18 @@ def _exact_quantities(text: str) -> tuple[tuple[Value, str], ...]:
 _remembered = lru_cache(maxsize=CACHED_TEXTS)(_exact_quantities)
 
 
-def _traced(quantity: Quantity, bundle: Bundle, support: Support) -> QuantityFinding:
+def _traced(
+    quantity: Quantity, bundle: Bundle, support: Mapping[Value, Evidence]
+) -> QuantityFinding:
     quote, value = quantity
     if value is None:
         return QuantityFinding(quote, None, "ambiguous")
     place = support.get(value)
     if place is None:
         return QuantityFinding(quote, quantities.normalized(value), "unmatched")
-    is_question = place[0] == bundle.question.source_id
+    is_question = place.source_id == bundle.question.source_id
     status: Status = "question" if is_question else "source"
-    return QuantityFinding(quote, quantities.normalized(value), status, Evidence(*place))
+    return QuantityFinding(quote, quantities.normalized(value), status, place)
 
 
 def _cited(answer: str, passages: Sequence[Source]) -> Iterator[CitationFinding]:

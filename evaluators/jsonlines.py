@@ -26,7 +26,7 @@ def read_canonical(line: bytes, *, is_first: bool = False) -> tuple[dict[str, An
         line: UTF-8, with or without a line end of any kind.
         is_first: The first line of a file, where a byte order mark can stand.
     """
-    value = _object(line, is_first=is_first, parse_constant=_refuse)
+    value = _object(line, _DECODER, is_first=is_first)
     return value, _checked(value)
 
 
@@ -45,16 +45,17 @@ def read_apart(
         objects: Makes each object of the line out of its members.
         is_first: As in `read_canonical`.
     """
-    value = _object(line, is_first=is_first, object_pairs_hook=objects, parse_int=_any_integer)
+    decoder = json.JSONDecoder(object_pairs_hook=objects, parse_int=_any_integer)
+    value = _object(line, decoder, is_first=is_first)
     _checked({key: member for key, member in value.items() if key != name})
     return value
 
 
-def _object(line: bytes, *, is_first: bool, **hooks: Any) -> dict[str, Any]:
+def _object(line: bytes, decoder: json.JSONDecoder, *, is_first: bool) -> dict[str, Any]:
     if is_first and line.startswith(_BOM):
         raise LineError("starts with a byte order mark; save the file as UTF-8 without it")
     try:
-        value = json.loads(line.decode(), **hooks)
+        value = _decoded(line.decode(), decoder)
     except LineError:
         raise
     except (ValueError, RecursionError) as error:
@@ -83,6 +84,14 @@ def _any_integer(digits: str) -> float:
 
 def _refuse(name: str) -> None:
     raise LineError(f"holds {name}, which is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse)  # json.loads would make one for each line
+
+
+def _decoded(text: str, decoder: json.JSONDecoder) -> object:
+    # json.loads knows a byte order mark when it sees one.
+    return json.loads(text) if text.startswith("\ufeff") else decoder.decode(text)
 
 
 def _reason(error: Exception) -> str:

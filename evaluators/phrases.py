@@ -105,21 +105,22 @@ class Left(NamedTuple):
 _NOTHING = Left()
 
 
-class Mirror:
-    """A text that can be read from right to left."""
+def left_of(mirrored: str, number: int, floor: int) -> Left:
+    """Read what belongs to a number.
 
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._size = len(text)
-        self._mirrored = text[::-1]
+    Args:
+        mirrored: The text from right to left.
+        number: Where the number starts in the text.
+        floor: Where reading stops in the text.
+    """
+    size = len(mirrored)
+    found = _LEFT.match(mirrored, size - number, size - floor)
+    return _NOTHING if found is None else _left(found)
 
-    def left_of(self, number: int, floor: int) -> Left:
-        """Read what belongs to the number that starts at `number`, back to `floor` at most."""
-        found = _LEFT.match(self._mirrored, self._size - number, self._size - floor)
-        if found is None:
-            return _NOTHING
-        width = found.end() - found.start()
-        sign = found["sign"] or found["lone_sign"] or ""
-        phrase = " ".join(self._text[number - width : number - len(sign)].lower().split())
-        operator = OPERATORS.get(phrase)
-        return Left(width, operator, -1 if sign in ("-", MINUS) else 1, "between" in phrase)
+
+def _left(found: re.Match[str]) -> Left:
+    sign = found["sign"] or found["lone_sign"] or ""
+    phrase = " ".join(found[0][len(sign) :][::-1].lower().split())
+    operator = OPERATORS.get(phrase)
+    width = found.end() - found.start()
+    return Left(width, operator, -1 if sign in ("-", MINUS) else 1, "between" in phrase)

@@ -40,8 +40,11 @@ def plan(stream: str, turns: Iterable[SortedTurn]) -> Iterator[PlannedTurn]:
             ordinal += 1
 
 
+_ANSWERED = canonical({"role": "assistant"})
+
+
 def _asked(turn: SortedTurn) -> str:
     # What was asked makes a case; what was answered must not.
     if turn.content is None:
-        return canonical({"role": turn.role})
+        return _ANSWERED
     return canonical({"role": turn.role, "text": text_of(turn.content)})

@@ -29,7 +29,7 @@ from evaluators.characters import (
     TIMES,
     WAVES,
 )
-from evaluators.phrases import COMPARATIVES, Left, Mirror
+from evaluators.phrases import COMPARATIVES, Left, left_of
 from evaluators.units import SPELLINGS, base_fraction, named
 from evaluators.wordlist import longest_of
 
@@ -48,7 +48,7 @@ class Value(NamedTuple):
     ends: tuple[Decimal, ...]
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=2048)
 def normalized(value: Value) -> str | None:
     """Write `mass:eq:1/200` or `time:range:300:600`; None when an end is too long to show."""
     ends = [base_fraction(value.dimension, end) for end in value.ends]
@@ -108,11 +108,13 @@ _CONNECTOR = rf"""(?:
 )"""
 
 # A number begins neither behind a word character nor behind a point. Its first character stands
-# before the look-behind: the engine then skips to the next candidate without trying the pattern.
+# before the look-behinds: the engine then skips to the next candidate without trying the pattern,
+# fastest where a table of the ASCII characters decides.
+_CANDIDATE = r"[^\x00-\x2d/:-\x7f]"  # digits, the point, and everything beyond ASCII
 _NUMBER = re.compile(
     rf"""
     (?P<digits>
-        [\d.{FRACTIONS}](?<![\w.].)
+        {_CANDIDATE}(?<=[\d.{FRACTIONS}])(?<![\w.].)
         (?:(?<=\d)\d*+(?:\.\d++)?+|(?<=\.)\d++|(?<=[{FRACTIONS}]))
     )
     (?P<notation>{_NOTATION}*+)
@@ -136,6 +138,9 @@ _TOLERANCES = frozenset(
 )
 
 
+_REMEMBERED_DIGITS = 32  # longer numbers are too rare to come back, and take memory
+
+
 def read(text: str) -> list[Quantity]:
     """Find the quantities of a text, in order; linear in its length, whatever the text."""
     return _Reader(text).read()
@@ -146,7 +151,7 @@ class _Reader:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._mirror = Mirror(text)
+        self._mirrored = text[::-1]
         self._chain: list[re.Match[str]] = []  # linked numbers that may become one quantity
         self._quantities: list[Quantity] = []
         self._floor = 0  # where the last quantity ended: nothing is read twice
@@ -165,8 +170,9 @@ class _Reader:
                 self._append(found)
                 next_start = found.end() if leads_on else -1
             elif spelling:
-                self._take([found])
-        self._finish()
+                self._take_one(found, found.end())
+        if self._chain:
+            self._finish()
         return self._quantities
 
     def _append(self, found: re.Match[str]) -> None:
@@ -187,19 +193,25 @@ class _Reader:
     def _is_first_of_two(self) -> bool:
         if len(self._chain) > 1:
             return False
-        return self._mirror.left_of(self._chain[0].start(), self._floor).is_between
+        return left_of(self._mirrored, self._chain[0].start(), self._floor).is_between
 
     def _finish(self) -> None:
         """Turn the chain into a quantity, if it has a unit."""
         numbers = _up_to_last_unit(self._chain)
         self._chain = []
-        if numbers:
-            self._take(numbers)
+        if len(numbers) == 1:
+            self._take_one(numbers[0], _end(numbers[0]))
+        elif numbers:
+            left = left_of(self._mirrored, numbers[0].start(), self._floor)
+            self._add(numbers[0].start() - left.width, _end(numbers[-1]), _joined(numbers, left))
 
-    def _take(self, numbers: list[re.Match[str]]) -> None:
-        left = self._mirror.left_of(numbers[0].start(), self._floor)
-        start, end = numbers[0].start() - left.width, _end(numbers[-1])
-        self._quantities.append(Quantity(self._text[start:end], _value(numbers, left)))
+    def _take_one(self, number: re.Match[str], end: int) -> None:
+        start = number.start()
+        left = left_of(self._mirrored, start, self._floor)
+        self._add(start - left.width, end, _single(number, left))
+
+    def _add(self, start: int, end: int, value: Value | None) -> None:
+        self._quantities.append(Quantity(self._text[start:end], value))
         self._floor = end
 
 
@@ -233,23 +245,22 @@ def _is_exact(found: re.Match[str]) -> bool:
     return not (notation or suffix or digits in FRACTIONS)
 
 
-def _value(numbers: list[re.Match[str]], left: Left) -> Value | None:
-    """Reduce an expression to exact values; None when that is not possible."""
+def _joined(numbers: list[re.Match[str]], left: Left) -> Value | None:
     match numbers:
-        case [number]:
-            return _single(number, left)
         case [low, high]:
             return _range(low, high, left)
     return None  # 1-2-3 mg
 
 
 def _single(number: re.Match[str], left: Left) -> Value | None:
-    if left.operator is None or left.operator == "range" or not _is_exact(number):
+    digits, notation, unit, suffix = number.group(1, 2, 3, 4)
+    if notation or suffix or digits in FRACTIONS or left.operator in (None, "range"):
         return None
-    return _one_ended(number[3], left.operator, number[1], left.sign)
+    reduced = _one_ended if len(digits) <= _REMEMBERED_DIGITS else _one_ended.__wrapped__
+    return reduced(unit, left.operator, digits, left.sign)
 
 
-@lru_cache(maxsize=2048)  # a text repeats its numbers, and so do the texts about one thing
+@lru_cache(maxsize=8192)  # a text repeats its numbers, and so do the texts about one thing
 def _one_ended(spelling: str, operator: str, digits: str, sign: int) -> Value:
     unit = named(spelling)
     return Value(unit.dimension, operator, (unit.grains(digits, sign),))

@@ -24,6 +24,8 @@ from evaluators.errors import LockedRunError, RunError
 
 DATABASE = "run.sqlite3"
 LOCK = "coordinator.lock"
+ARCHIVE = "archive.json"
+"""Beside a database that came from an archive: such a run is never written to again."""
 _UNFINISHED = ".capture-"
 _ABANDONED_AFTER_S = 60  # a capture that just began may not hold its lock yet
 
@@ -46,10 +48,31 @@ def database(directory: Path) -> Path:
     return path
 
 
+def refuse_output(directory: Path, out: Path, *, force: bool) -> None:
+    """Raise RunError for a file that must not be written.
+
+    That is one that exists, unless `force`, and always one that the run stands on.
+    """
+    if not out.exists():
+        return
+    for name in (DATABASE, LOCK, ARCHIVE):
+        own = directory / name
+        if own.exists() and own.samefile(out):
+            what = "the run's database" if name == DATABASE else f"the run's {name}"
+            raise RunError(f"{out} is {what}")
+    if not force:
+        raise RunError(f"{out} exists; --force replaces it")
+
+
 @contextmanager
 def locked(directory: Path) -> Iterator[None]:
-    """Be the only process that writes to this run; LockedRunError at once when another one does."""
+    """Be the only process that writes to this run; LockedRunError at once when another one does.
+
+    Raises RunError for a read-only archive.
+    """
     database(directory)
+    if (directory / ARCHIVE).exists():
+        raise RunError(f"{directory} is a read-only archive")
     with _lock(directory):
         yield
 

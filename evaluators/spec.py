@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from evaluators.canonical import canonical
 from evaluators.errors import SpecError
+from evaluators.strict import read_yaml
 
 REQUIREMENTS = ("conversation", "context", "complete_context")
 QUALIFICATIONS = ("draft", "reviewed")
@@ -201,7 +202,7 @@ class EvaluationSpec:
 def load(path: Path) -> EvaluationSpec:
     """Read a spec from a YAML file. Raises SpecError, which names the file."""
     try:
-        return from_json(_yaml(path))
+        return from_json(read_yaml(path))
     except SpecError as error:
         raise SpecError(f"{path}: {error}") from error
 
@@ -229,27 +230,6 @@ def _record(value: object, kind: type[_Spec], where: str) -> dict[str, Any]:
     if missing := [name for name in required if name not in value]:
         raise SpecError(f"{where}: {', '.join(missing)} is missing")
     return dict(value)
-
-
-def _yaml(path: Path) -> object:
-    import yaml  # noqa: PLC0415 - half of the start-up time, and only specs need it
-
-    class _Loader(yaml.SafeLoader):
-        pass
-
-    def mapping(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[Any, Any]:
-        names = [loader.construct_object(name) for name, _ in node.value]
-        _check_unique([str(name) for name in names], "field")
-        return dict(loader.construct_mapping(node, deep=True))
-
-    _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, mapping)
-    try:
-        with path.open(encoding="utf-8") as file:
-            return yaml.load(file, _Loader)  # noqa: S506 - a safe loader that minds repeated names
-    except yaml.YAMLError as error:
-        raise SpecError(f"is not YAML: {error}") from error
-    except UnicodeDecodeError as error:
-        raise SpecError("is not UTF-8") from error
 
 
 def _check_text(value: object, where: str) -> None:

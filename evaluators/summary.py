@@ -61,10 +61,11 @@ def viewed(
     """
     with opened(directory) as connection:
         run = checks.verify(connection) if verify else plan.manifest(connection)
-        yield View(connection, run, _chosen(connection, directory, evaluation_id))
+        yield View(connection, run, chosen(connection, directory, evaluation_id))
 
 
-def _chosen(connection: Connection, directory: Path, evaluation_id: str | None) -> Evaluation:
+def chosen(connection: Connection, directory: Path, evaluation_id: str | None) -> Evaluation:
+    """Find an evaluation, the latest by default. Raises RunError."""
     found = None
     if evaluations.exist(connection):
         if evaluation_id is None:

@@ -20,10 +20,7 @@ def export(directory: Path, out: Path, *, stream: str = "primary", force: bool =
     Raises RunError when the file exists (unless `force`), when it would replace the run's own
     database, or when the run has no such stream.
     """
-    if out.exists() and rundir.database(directory).samefile(out):
-        raise RunError(f"{out} is the run's database")
-    if out.exists() and not force:
-        raise RunError(f"{out} exists; --force replaces it")
+    rundir.refuse_output(directory, out, force=force)
     with opened(directory) as connection:
         frozen = checks.verify(connection)
         return write(connection, target_of(frozen, stream), out)
@@ -61,10 +58,11 @@ def write(connection: Connection, target: dict[str, Any], out: Path) -> int:
 
 def _lines(connection: Connection, target: dict[str, Any]) -> Iterator[str]:
     for record, answer in answers.committed(connection, target["stream"]):
-        yield record if answer is None else _answered(record, answer, target["model"])
+        yield record if answer is None else answered(record, answer, target["model"])
 
 
-def _answered(record: str, answer: str, model: str) -> str:
+def answered(record: str, answer: str, model: str) -> str:
+    """Return a dataset record with a generated answer in place of the recorded one."""
     turn = json.loads(record)
     given = json.loads(answer)
     kept = {k: v for k, v in (turn.get("metadata") or {}).items() if k not in _REPLACED}

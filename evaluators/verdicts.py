@@ -61,7 +61,8 @@ def parse(reply: object) -> dict[str, Any]:
         raise InvalidVerdictError("is empty")
     try:
         value = _loaded(reply) if isinstance(reply, str) else reply
-        canonical(value).encode()
+        if isinstance(value, dict):
+            canonical(value).encode()
     except (ValueError, TypeError, RecursionError) as error:
         raise InvalidVerdictError(_reason(error)) from error
     if not isinstance(value, dict):

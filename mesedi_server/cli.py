@@ -15,6 +15,7 @@ from mesedi_server.errors import MesediError
 from mesedi_server.permission import ROLES, SCOPES
 from mesedi_server.schemas import people as person_schema
 from mesedi_server.schemas.bodies import load
+from mesedi_server.schemas.projects import NAME
 from mesedi_server.store import api_keys, due_work, members, people, projects
 from mesedi_server.store.database import Database
 from mesedi_server.up import FIRST_PROJECT, OPERATOR, address_file
@@ -108,6 +109,7 @@ def migrate(sql: bool, data: Path) -> None:  # noqa: FBT001 - click passes optio
 @_data
 def create_project(name: str, data: Path) -> None:
     """Make a project and print its id."""
+    name = load(NAME, {"name": name})["name"]
     with _database(data) as database, database.transaction() as connection:
         project = projects.create(connection, name)
         people.ensure_operator(connection, OPERATOR)

@@ -6,6 +6,7 @@ One transaction a batch of executions. Running it twice changes nothing; a batch
 import logging
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 
 from detectors import (
     Findings,
@@ -36,7 +37,9 @@ from mesedi_server.store.thresholds import NOTHING_SET, Values
 logger = logging.getLogger(__name__)
 
 BATCH = 500
-"""Executions that one transaction examines."""
+"""Executions that one transaction examines, at most."""
+MAX_EVENTS = 50_000
+"""Events of all of them, unless the first alone has more: what a worker holds in memory at once."""
 
 CLASSES = (
     grounding_failure.NAME,
@@ -84,10 +87,22 @@ def examine_due(database: Database, *, settle_s: float, limit: int = BATCH) -> i
         UnavailableError: the database cannot be used; the executions stay due.
     """
     with database.transaction() as connection:
-        due = due_work.claim_due(connection, settle_s=settle_s, limit=limit)
+        claimed = due_work.claim_due(connection, settle_s=settle_s, limit=limit)
+        due = _within_bounds(connection, claimed)
         decided = _examine(connection, due) if due else set()
     spikes.look(database, decided)
     return len(due)
+
+
+def _within_bounds(connection: Connection, claimed: list[DueExecution]) -> list[DueExecution]:
+    """Take as many of the claimed as have few enough events together; the others stay due."""
+    counts = events.count_for_detectors(connection, [one.pk for one in claimed])
+    totals = accumulate(counts.get(one.pk, 0) for one in claimed)
+    return [
+        one
+        for place, (one, total) in enumerate(zip(claimed, totals, strict=True))
+        if place == 0 or total <= MAX_EVENTS
+    ]
 
 
 def examine_one(database: Database, *, settle_s: float) -> bool:

@@ -21,13 +21,12 @@ STOP_S = 5
 def web(settings: Settings, host: str, port: int) -> None:
     """Answer requests until told to stop."""
     Granian(
-        "mesedi_server.app:create_app",
+        "mesedi_server.gateway:create",
         factory=True,
-        interface=Interfaces.WSGI,
+        interface=Interfaces.RSGI,
         address=host,
         port=port,
         workers=settings.web_workers,
-        blocking_threads=settings.web_threads,
         workers_kill_timeout=STOP_S,
         websockets=False,
         log_level=LogLevels.error,
@@ -42,6 +41,7 @@ def worker(settings: Settings) -> None:
     assess.register(celery, database)
     sweep.register(celery, database)
     moving.register(celery, database)
+    detect.look_at_start(celery)
     _work(celery, f"--concurrency={settings.worker_processes}")
 
 

@@ -11,6 +11,7 @@ import urllib.request
 from pathlib import Path
 
 from mesedi_server import __version__, migrating, sealing
+from mesedi_server.config import from_environment
 from mesedi_server.embedded import Addresses, EmbeddedServers
 from mesedi_server.errors import ConfigurationError
 from mesedi_server.store import people, projects
@@ -31,8 +32,9 @@ def run(data_dir: Path, host: str, port: int) -> int:
     Raises:
         EmbeddedError: the folder or the servers do not allow it.
         SchemaError: the data are of a newer version.
-        ConfigurationError: the port is taken.
+        ConfigurationError: the port is taken, or a setting is wrong.
     """
+    _check_settings()
     _check_port(host, port)
     url = f"http://{_written(host)}:{port}"
     servers = EmbeddedServers(data_dir)
@@ -50,6 +52,11 @@ def run(data_dir: Path, host: str, port: int) -> int:
 def address_file(data_dir: Path) -> Path:
     """Where a data folder keeps the address that its server was last started with."""
     return data_dir / "address"
+
+
+def _check_settings() -> None:
+    """Refuse at once what each process would refuse, again and again."""
+    from_environment(os.environ | {"MESEDI_DATABASE_URL": "ours", "MESEDI_BROKER_URL": "ours"})
 
 
 def _check_port(host: str, port: int) -> None:

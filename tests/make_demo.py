@@ -1,4 +1,4 @@
-"""Write the data of `mesedi-server demo`: what the SDK sends for real Ragas and promptfoo results.
+"""Write the data of `mesedi-server demo`: what the SDK sends for real Ragas and promptfoo results, and a help desk's.
 
     python -m tests.make_demo
 
@@ -21,6 +21,7 @@ def main() -> None:
     mesedi.configure("mesedi_sk_demo", server.url, release="2026.11.2", environment="staging")
     mesedi.emit_ragas(_fixture("ragas/ragas_0.4.3_judged.json"))
     mesedi.emit_promptfoo(_fixture("promptfoo/promptfoo_0.123.1_core.json"), answers=True)
+    _answer_the_help_desk()
     assert mesedi.flush(timeout=30) == 0
     executions: dict[str, dict] = {}
     for event in server.stored.values():
@@ -31,6 +32,23 @@ def main() -> None:
     RESULTS.write_text("\n".join(lines) + "\n", "utf-8")
     server.stop()
     print(f"{RESULTS}: {len(lines)} executions")
+
+
+def _answer_the_help_desk() -> None:
+    """Send enough answers, with their passages, for a group's page to say where to look first."""
+    desk = _fixture("help_desk.json")
+    for number, one in enumerate(desk["answers"]):
+        keys = one["passages"]
+        contexts = None if keys is None else [desk["passages"][key] for key in keys]
+        with mesedi.execution(f"help-desk-{number}"):
+            answer_id = mesedi.record_answer(one["question"], one["answer"], contexts)
+            mesedi.emit_eval_score(
+                desk["evaluator"],
+                desk["metric"],
+                one["score"],
+                reason=one.get("reason"),
+                answer_id=answer_id,
+            )
 
 
 def _fixture(name: str) -> object:

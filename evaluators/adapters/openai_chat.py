@@ -11,7 +11,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import urlsplit
 
 from evaluators.adapters import posting
 from evaluators.adapters.errors import (
@@ -257,19 +256,9 @@ def _error_of(status: int) -> JudgeCallError:
 
 def _address(base_url: object) -> Address:
     try:
-        url = urlsplit(str(base_url))
-        port = url.port
+        return posting.address(str(base_url), "/chat/completions")
     except ValueError as error:
-        raise FactoryError("base_url is not a URL") from error
-    if url.scheme not in {"http", "https"} or not url.hostname:
-        raise FactoryError("base_url must be an http or https URL")
-    if "@" in url.netloc or url.query or url.fragment:
-        raise FactoryError("base_url must hold no user, no query and no fragment: use api_key")
-    path = f"{url.path.rstrip('/')}/chat/completions"
-    if not re.fullmatch(r"[!-~]+", path):
-        raise FactoryError("base_url's path must be of ASCII characters without spaces")
-    is_secure = url.scheme == "https"
-    return Address(is_secure, url.hostname, port or (443 if is_secure else 80), path)
+        raise FactoryError(f"base_url {error}") from error
 
 
 def _variable(name: str) -> str:

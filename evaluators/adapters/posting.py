@@ -1,4 +1,4 @@
-"""Send one HTTP request, once, with one deadline for all of it.
+"""Send one HTTP request, once, with one deadline for all of it, and read the answer or as much as comes of it.
 
 The standard library's timeouts are for each read: an endpoint that sends a byte a second never
 meets them. Here every step gets what is left of the whole. Two things stay outside: looking up a
@@ -7,14 +7,18 @@ host's name (the system's resolver has limits of its own), and proxies, which ar
 
 import io
 import ipaddress
+import re
 import socket
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from http.client import HTTPConnection, HTTPException
+from http.client import HTTPConnection, HTTPException, HTTPResponse
+from math import inf
 from typing import Any, NamedTuple, cast
+from urllib.parse import urlsplit
 
 from evaluators.adapters.errors import (
     ConnectionFailedError,
@@ -41,6 +45,29 @@ class Address:
     is_public: bool = False
 
 
+def address(url: str, path: str) -> Address:
+    """Take a URL apart; raises ValueError with what it must be, or must not.
+
+    Args:
+        url: of a server, http or https.
+        path: what comes after it.
+    """
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise ValueError("is not a URL") from None
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ValueError("must be an http or https URL")
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        raise ValueError("must hold no user, no query and no fragment")
+    whole = f"{parts.path.rstrip('/')}{path}"
+    if not re.fullmatch(r"[!-~]+", whole):
+        raise ValueError("must have a path of ASCII characters without spaces")
+    is_secure = parts.scheme == "https"
+    return Address(is_secure, parts.hostname, port or (443 if is_secure else 80), whole)
+
+
 class Response(NamedTuple):
     """A whole answer."""
 
@@ -51,14 +78,15 @@ class Response(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class _Deadline:
     timeout_s: float
+    silence_s: float = inf
     _begin: float = field(default_factory=time.monotonic)
 
     def left(self) -> float:
-        """Seconds that are left; raises TimeoutError when there are none."""
+        """Seconds that the next step may take; raises TimeoutError when there are none."""
         left = self._begin + self.timeout_s - time.monotonic()
         if left <= 0:
             raise TimeoutError
-        return left
+        return min(left, self.silence_s)
 
 
 def post(
@@ -85,6 +113,28 @@ def post(
         raise ConnectionFailedError from error
     except HTTPException as error:
         raise UnreadableReplyError from error
+    finally:
+        connection.hang_up()
+
+
+@contextmanager
+def getting(
+    address: Address, headers: Mapping[str, str], *, timeout_s: float, silence_s: float
+) -> Iterator[HTTPResponse]:
+    """Send a GET request once and follow nothing; give the answer, its body still to be read.
+
+    Args:
+        address: where to.
+        headers: its headers.
+        timeout_s: seconds for all of it, the reading included.
+        silence_s: the most seconds without a byte.
+
+    Raises TimeoutError, OSError and HTTPException, here and where the body is read.
+    """
+    connection = _Connection(address, _Deadline(timeout_s, silence_s))
+    try:
+        connection.request("GET", address.path, headers=dict(headers))
+        yield connection.getresponse()
     finally:
         connection.hang_up()
 

@@ -15,8 +15,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TextIO
 
+from evaluators.marks import Mark, Marks
 from evaluators.report_objects import input_json
-from evaluators.reports.findings import Mark, Marks, complaints
+from evaluators.reports import findings, release
 from evaluators.reports.judgments import explanation
 from evaluators.reports.text import measured, would_pass
 from evaluators.store.evaluations import Case
@@ -90,7 +91,7 @@ def _head(summary: Json, style: str, script: str) -> str:
         f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; "
         "base-uri 'none'; form-action 'none'"
     )
-    title = escape(f"{summary['spec']['id']}: {summary['decision']}")
+    title = escape(f"{summary['spec']['id']}: {release.decision(summary)}")
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
@@ -102,7 +103,7 @@ def _head(summary: Json, style: str, script: str) -> str:
 def _overview(summary: Json) -> str:
     spec = summary["spec"]
     qualification = escape(spec.get("qualification", "draft"))
-    decision = summary["decision"]
+    decision = release.decision(summary)
     why = (
         "<p>Nothing was violated, but a draft spec cannot pass.</p>" if would_pass(summary) else ""
     )
@@ -113,7 +114,7 @@ def _overview(summary: Json) -> str:
         f"{summary['judged']} of {summary['applicable']} applicable answers judged, "
         f"{summary['unavailable']} unavailable. "
         f"Evaluation <code>{escape(summary['evaluation_id'])}</code>.</p>\n"
-        f"{_metrics(summary['metrics'])}{_groups(summary)}{_LEGEND}</header>\n"
+        f"{release.table(summary)}{_metrics(summary['metrics'])}{_groups(summary)}{_LEGEND}</header>\n"
     )
 
 
@@ -182,8 +183,8 @@ def _sides(case: Case, data: Json | None) -> str:
     if data is None:
         return ""
     result = case.result or {}
-    marks = Marks(case.number, data, result)
-    faults = "".join(f"<li>{escape(line)}</li>" for line in complaints(result))
+    marks = findings.marks(case.number, data, result)
+    faults = "".join(f"<li>{escape(line)}</li>" for line in findings.complaints(result))
     words = explanation(result)
     return (
         f'<div class="sides"><section><h3>Question</h3>{_question(data, marks)}'

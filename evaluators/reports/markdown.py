@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import TextIO
 
+from evaluators.reports import release
 from evaluators.reports.findings import complaints
 from evaluators.reports.text import measured, would_pass
 from evaluators.summary import GROUPINGS, Json, View
@@ -16,7 +17,7 @@ def write(view: View, summary: Json, out: TextIO) -> None:
     """Write the summary."""
     spec = summary["spec"]
     qualification = spec.get("qualification", "draft")
-    out.write(f"## {_plain(spec['id'])}: {summary['decision']}\n\n")
+    out.write(f"## {_plain(spec['id'])}: {release.decision(summary)}\n\n")
     out.write(f"Revision {_plain(spec['revision'])}, {qualification}. ")
     if would_pass(summary):
         out.write("Nothing was violated, but a draft spec cannot pass. ")
@@ -24,6 +25,7 @@ def write(view: View, summary: Json, out: TextIO) -> None:
         f"{summary['judged']} of {summary['applicable']} applicable answers judged, "
         f"{summary['unavailable']} unavailable.\n\n"
     )
+    _table(out, ("Gate", "Decision", "Reason"), release.gates(summary))
     _table(out, ("Outcome", "Answers"), list(summary["counts"].items()))
     rows = [(name, measured(entry)) for name, entry in summary["metrics"].items()]
     _table(out, ("Metric", "Value"), rows)

@@ -17,6 +17,8 @@ Connection: TypeAlias = sqlite3.Connection
 _Item = TypeVar("_Item")
 
 VERSION = 2
+ARCHIVED = 0x6D656172
+"""The application id ("mear") of a database that came through an archive."""
 BATCH = 1000
 _READABLE = (1, 2)
 _BUSY_TIMEOUT_S = 60  # readers of a big report hold writers up
@@ -159,6 +161,8 @@ def _check_version(connection: sqlite3.Connection, path: Path, *, write: bool) -
         raise RunError(f"{path} has version {version}, which this program does not know")
     if write and version != VERSION:
         raise RunError(f"{path} has version {version}: it can be read, not written")
+    if write and connection.execute("PRAGMA application_id").fetchone()[0] == ARCHIVED:
+        raise RunError(f"{path} belongs to a read-only archive")
 
 
 @contextmanager

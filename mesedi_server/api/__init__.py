@@ -5,12 +5,14 @@ from flask import Flask
 from mesedi_server.api import (
     api_keys,
     audit_log,
+    datasets,
     events,
     executions,
     failure_groups,
     halts,
     health,
     judges,
+    labels,
     projects,
     thresholds,
 )
@@ -21,12 +23,14 @@ def register(app: Flask) -> None:
     for module in (
         api_keys,
         audit_log,
+        datasets,
         events,
         executions,
         failure_groups,
         halts,
         health,
         judges,
+        labels,
         projects,
         thresholds,
     ):

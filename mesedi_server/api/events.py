@@ -33,7 +33,7 @@ def post_events() -> Response:
             "ok": True,
             "accepted": stored.accepted,
             "rejected": len(batch.refusals),
-            "duplicates": len(batch.rows) - stored.accepted,
+            "duplicates": batch.repeated + len(batch.rows) - stored.accepted,
             "errors": batch.refusals,
         }
     )

@@ -1,6 +1,7 @@
-"""`mesedi-server demo`: a set of real evaluator results, so that a first look is no empty page.
+"""`mesedi-server demo`: a set of evaluator results, so that a first look is no empty page.
 
-`results.jsonl` has what the SDK sends for one Ragas and one promptfoo run, a line an execution.
+`results.jsonl` has what the SDK sends for one real Ragas and one real promptfoo run, and for the answers of a help
+desk that we made up, a line an execution.
 """
 
 import secrets

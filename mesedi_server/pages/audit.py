@@ -17,6 +17,7 @@ ROWS = 50
 """Lines on a page."""
 
 _ACTIONS = {
+    "answer.labelled": "Labelled an answer",
     "execution.halted": "Halted an execution",
     "group.acknowledged": "Acknowledged a group",
     "group.ignored": "Ignored a group",

@@ -1,10 +1,12 @@
-"""Why executions are in a group, as its page shows it: what they answered beside what the evaluator said."""
+"""Why executions are in a group, as its page shows it: what they answered beside what evaluators say of it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mesedi_server.store import answers
-from mesedi_server.store.answers import Answer, Score
+from mesedi_server.pages import marking
+from mesedi_server.pages.marking import MarkedAnswer
+from mesedi_server.store import answer_assessments, answers
+from mesedi_server.store.answers import Extent, Score
 from mesedi_server.store.database import Connection
 from mesedi_server.store.failure_groups import FailureGroup, Member
 
@@ -14,7 +16,7 @@ class Failure:
     """An execution of a group."""
 
     member: Member
-    answers: list[Answer]
+    answers: list[MarkedAnswer]
     """Those that the group's evaluator judged, if it says which; else all."""
     scores: list[Score]
     """What the group's evaluator said of them; empty for groups that are not of a pair."""
@@ -25,14 +27,39 @@ def of_members(
 ) -> list[Failure]:
     """Read what belongs to some executions of a group."""
     pks = [member.execution_pk for member in members]
-    given = answers.of_executions(connection, pks)
     scores = answers.scores_of(connection, pks, (group.evaluator_id, group.metric_type))
+    marked = _marked(connection, pks, answers.SHORT)
     return [
-        Failure(member, _judged(given[pk], scores[pk]), scores[pk])
+        Failure(member, _judged(marked[pk], scores[pk]), scores[pk])
         for pk, member in zip(pks, members, strict=True)
     ]
 
 
-def _judged(given: list[Answer], scores: list[Score]) -> list[Answer]:
+def of_execution(connection: Connection, execution_pk: int) -> list[MarkedAnswer]:
+    """Read what an execution answered, and more of it than a group's page shows."""
+    return _marked(connection, [execution_pk], answers.LONG)[execution_pk]
+
+
+def _marked(
+    connection: Connection, pks: Sequence[int], extent: Extent
+) -> Mapping[int, list[MarkedAnswer]]:
+    given = answers.of_executions(connection, pks, extent)
+    said = answer_assessments.of_executions(connection, pks, extent)
+    return {
+        pk: [
+            marking.mark(
+                f"e{place}-{number}",
+                answer,
+                said[pk].of(answer),
+                extent,
+                is_waiting=said[pk].is_waiting,
+            )
+            for number, answer in enumerate(given[pk])
+        ]
+        for place, pk in enumerate(pks)
+    }
+
+
+def _judged(given: list[MarkedAnswer], scores: list[Score]) -> list[MarkedAnswer]:
     named = {score.answer_id for score in scores if score.answer_id is not None}
-    return [answer for answer in given if answer.answer_id in named] or given
+    return [one for one in given if one.answer.answer_id in named] or given

@@ -2,12 +2,12 @@
 
 from flask import Blueprint, request
 
-from mesedi_server.pages import filters
+from mesedi_server.pages import addresses, evidence, filters
 from mesedi_server.pages.access import Answer, Visit, at_least
 from mesedi_server.pages.layout import render
 from mesedi_server.schemas.executions import OPEN, TERMINAL
 from mesedi_server.schemas.lenient_json import storable
-from mesedi_server.store import answers, executions, failure_groups, rollups
+from mesedi_server.store import executions, failure_groups, labels, rollups
 
 blueprint = Blueprint("executions", __name__, url_prefix="/p/<project_id>")
 
@@ -60,7 +60,9 @@ def show(visit: Visit, execution_id: str | None = None) -> Answer:
         "execution.html",
         execution=execution,
         groups=failure_groups.of_execution(visit.connection, execution.pk),
-        answers=answers.of_executions(visit.connection, [execution.pk])[execution.pk],
+        answers=evidence.of_execution(visit.connection, execution.pk),
+        labels=labels.last_of(visit.connection, [execution.pk]),
+        here_again=addresses.of_request(request),
         pairs=pairs[:PAIRS],
         pairs_left_out=len(pairs[PAIRS:]),
         events=events[:EVENTS],

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from flask import Blueprint, request
 
 from detectors import DETECTORS, Thresholds, grounding_failure
-from mesedi_server import examination
+from mesedi_server import examination, quality, roads
 from mesedi_server.errors import RefusedError
 from mesedi_server.pages import addresses, charts, evidence, filters
 from mesedi_server.pages.access import Answer, Visit, at_least
@@ -15,11 +15,15 @@ from mesedi_server.pages.charts import Trend
 from mesedi_server.pages.filters import Look
 from mesedi_server.pages.layout import render
 from mesedi_server.pages.playbooks import playbook
+from mesedi_server.quality import Quality
 from mesedi_server.store import (
+    agreement,
     api_keys,
+    assessments,
     executions,
     failure_groups,
     group_changes,
+    labels,
     ranking,
     rollups,
     thresholds,
@@ -108,14 +112,25 @@ def page(visit: Visit, group_id: str, fault: RefusedError | None = None) -> Answ
         visit.connection, visit.project.pk, _pair(group), floor.value
     )
     score_bars = charts.score_bars(distribution)
+    counts = assessments.counts_of_group(visit.connection, group.pk)
     return render(
         "group.html",
         200 if fault is None else fault.status,
         group=group,
         latest=newest,
         failures=evidence.of_members(visit.connection, group, members.items),
+        labels=labels.last_of(visit.connection, [one.execution_pk for one in members.items]),
+        here_again=addresses.of_request(request) if request.method == "GET" else None,
+        counts=counts,
+        suggestion=roads.suggest(counts),
+        min_answers=roads.MIN_ANSWERS,
+        quality=_quality(visit, group, floor.value),
+        compared_executions=agreement.COMPARED_EXECUTIONS,
+        min_labels=quality.MIN_LABELS,
+        min_judged=quality.MIN_JUDGED,
         next_cursor=members.next_cursor,
         history=failure_groups.history(visit.connection, group.pk),
+        server=addresses.server(),
         playbook=playbook(group.failure_class),
         discovery_interactions=DISCOVERY_INTERACTIONS,
         new_since=datetime.now(UTC) - NEW_FOR,
@@ -194,6 +209,12 @@ def _trend(visit: Visit, group: FailureGroup) -> Trend:
     occurrences = trends.of_groups(visit.connection, [group.pk], span)[group.pk]
     whole = trends.interactions(visit.connection, visit.project.pk, [pair], span)[pair]
     return Trend(span, occurrences, whole if group.evaluator_id else None)
+
+
+def _quality(visit: Visit, group: FailureGroup, floor: float) -> Quality:
+    pair = _pair(group)
+    judges = agreement.of_pair(visit.connection, visit.project.pk, pair, floor)
+    return quality.of_pair(group.evaluator_id, judges)
 
 
 def _thresholds(visit: Visit) -> Thresholds:

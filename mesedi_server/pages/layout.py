@@ -4,7 +4,7 @@ from typing import Any
 
 from flask import Flask, Response, g, render_template, request
 
-from mesedi_server.pages import addresses, assets, times, wording
+from mesedi_server.pages import addresses, assets, marking, times, wording
 from mesedi_server.pages.access import CSRF_FIELD
 
 NOTICES = {
@@ -20,6 +20,7 @@ NOTICES = {
     "member_removed": "Removed. To this person the project does not exist any more.",
     "password_set": "Your password is set. Your other browsers are signed out.",
     "signed_out_elsewhere": "Done. Only this browser is still signed in.",
+    "labelled": "Your label is saved. It counts until somebody corrects it.",
     "commented": "Your comment is in the group's history.",
     "undone": "Taken back.",
     "undone_in_part": "Taken back where nothing else had happened to the group since.",
@@ -45,6 +46,6 @@ def render(template: str, status: int = 200, /, **content: Any) -> Response:
 def register(app: Flask) -> None:
     """Teach an application's templates our words."""
     app.jinja_env.filters.update(wording.FILTERS)
-    app.jinja_env.filters.update(local=times.local, zone=times.zone_of)
+    app.jinja_env.filters.update(time=times.tag, spoken=marking.spoken, sign=marking.sign)
     app.jinja_env.globals["execution_address"] = addresses.execution
     app.jinja_env.globals["trace_address"] = addresses.trace

@@ -19,8 +19,20 @@ _HISTORY = {
     "ignore_ended": "Ignore ran out, open again",
     "undone": "Last change of the state taken back",
     "commented": "Comment",
+    "labelled": "Answer labelled",
     "over_strict": "Evaluator marked as over-strict",
     "over_strict_taken_back": "Over-strict mark taken back",
+}
+_OUTCOMES = {
+    "met": "met",
+    "violated": "violated",
+    "needs_review": "needs a reader",
+    "not_applicable": "nothing to check",
+    "missing_evidence": "no readable evidence",
+    "invalid": "could not be assessed",
+    "unknown_outcome": "the judge's answer never came",
+    "budget_blocked": "the budget is used up",
+    "waiting": "not yet assessed",
 }
 _SPIKES = {"rejected": "rejected", "edited": "rewrote"}
 
@@ -53,6 +65,11 @@ def reasons(evidence: Mapping[str, Any]) -> list[str]:
 def happened(kind: str) -> str:
     """Say what a line of a group's history means."""
     return _HISTORY.get(kind, kind)
+
+
+def outcome(name: str) -> str:
+    """Say what has become of an assessment."""
+    return _OUTCOMES.get(name, name)
 
 
 def number(value: float | None) -> str:
@@ -224,9 +241,9 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "evidence": evidence,
     "gist": gist,
     "happened": happened,
-    "iso": iso,
     "isolated": isolated,
     "number": number,
+    "outcome": outcome,
     "reasons": reasons,
     "setting": setting,
     "share": share,

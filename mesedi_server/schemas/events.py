@@ -12,7 +12,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from mesedi_server.errors import RefusedError
-from mesedi_server.schemas import lenient_json
+from mesedi_server.schemas import execution_ids, lenient_json
 
 MAX_EVENTS = 10_000
 """Events a batch may have; more is 413."""
@@ -70,6 +70,8 @@ class Batch(Struct):
 
     rows: list[EventRow]
     refusals: list[Refusal]
+    repeated: int = 0
+    """Events whose id an earlier one of the batch has: that one counts."""
 
 
 class _RefusedEventError(Exception):
@@ -98,7 +100,7 @@ def read(body: bytes) -> Batch:
     is_large = len(body) > MAX_PAYLOAD_BYTES
     for index, event in enumerate(events):
         _take(batch, index, event, is_large=is_large)
-    return batch
+    return _first_of_each(batch)
 
 
 def read_carefully(body: bytes) -> Batch:
@@ -113,12 +115,23 @@ def read_carefully(body: bytes) -> Batch:
         raise RefusedError(str(error)) from error
     except (lenient_json.NotJsonError, lenient_json.TooDeepError) as error:
         raise RefusedError(f"the body is not JSON: {error}") from error
-    return batch
+    return _first_of_each(batch)
 
 
 def encode_rows(rows: list[EventRow]) -> str:
     """Write rows as the JSON text that the store passes to PostgreSQL."""
     return _encode(rows).decode()
+
+
+def _first_of_each(batch: Batch) -> Batch:
+    """Leave out events whose id an earlier one has, so that it does not depend on the database which is stored."""
+    if len({row.event_id for row in batch.rows}) < len(batch.rows):
+        first: dict[str, EventRow] = {}
+        for row in batch.rows:
+            first.setdefault(row.event_id, row)
+        batch.repeated = len(batch.rows) - len(first)
+        batch.rows = list(first.values())
+    return batch
 
 
 def _check_length(count: int) -> None:
@@ -152,6 +165,8 @@ def _take(batch: Batch, index: int, event: Event, *, is_large: bool) -> None:
 def _row(event: Event, *, is_large: bool) -> EventRow:
     for name in ("event_id", "execution_id", "event_type"):
         _check_name(name, getattr(event, name))
+    if (fault := execution_ids.fault(event.execution_id)) is not None:
+        raise _RefusedEventError(f"execution_id {fault}")
     if event.event_type in RESERVED_TYPES:
         raise _RefusedEventError(f"event_type {event.event_type} is reserved")
     _check_payload(event.payload, is_large=is_large)
@@ -160,7 +175,7 @@ def _row(event: Event, *, is_large: bool) -> EventRow:
     row.payload = event.payload
     if event.timestamp is not None:
         row.timestamp = _utc(event.timestamp)
-    if event.duration_ms is not None:
+    if event.duration_ms is not None and event.duration_ms >= 0:
         row.duration_ms = event.duration_ms
     if event.event_type == "eval_score":
         _read_eval_score(row, event.payload)

@@ -5,7 +5,7 @@ from typing import Any
 from marshmallow import EXCLUDE, Schema, ValidationError, fields, post_load, validate
 
 from mesedi_server.errors import RefusedError
-from mesedi_server.schemas import lenient_json
+from mesedi_server.schemas import execution_ids, lenient_json
 from mesedi_server.schemas.events import MAX_NAME_BYTES
 from mesedi_server.schemas.times import UtcTime
 
@@ -28,14 +28,21 @@ def check_name(value: str) -> None:
         raise ValidationError("has a NUL, a lone surrogate or broken UTF-8 in it.")
 
 
+def check_execution_id(value: str) -> None:
+    """Refuse what cannot be an execution's id, or would have no address."""
+    check_name(value)
+    if (fault := execution_ids.fault(value)) is not None:
+        raise ValidationError(f"{fault}.")
+
+
 def check_id(execution_id: str) -> None:
     """Refuse an execution id from an address that could not be stored.
 
     Raises:
-        RefusedError: it is too long, or has characters that no id may have.
+        RefusedError: it is too long, or one that no execution may have.
     """
     try:
-        check_name(lenient_json.storable(execution_id))
+        check_execution_id(lenient_json.storable(execution_id))
     except ValidationError as error:
         raise RefusedError(f"execution_id: {error.messages[0]}") from error
 
@@ -45,6 +52,29 @@ def _check_status(value: str) -> None:
         check_name(value)
 
 
+def _check_length(value: str) -> None:
+    if len(value.encode()) > MAX_NAME_BYTES:
+        raise ValidationError(f"longer than {MAX_NAME_BYTES} bytes.")
+
+
+class _Label(fields.String):
+    """A short text: a version, a name, another execution's id."""
+
+    def __init__(self) -> None:
+        super().__init__(allow_none=True, validate=_check_length)
+
+
+class _Duration(fields.Integer):
+    """Milliseconds; fewer than none, as from a clock that was set back, are not known."""
+
+    def _deserialize(self, *args: Any, **kwargs: Any) -> Any:
+        value = super()._deserialize(*args, **kwargs)
+        if value is None or value < 0:
+            return None
+        _INT64(value)
+        return value
+
+
 class _Facts(Schema):
     """What POST and PATCH may both say."""
 
@@ -52,28 +82,28 @@ class _Facts(Schema):
         unknown = EXCLUDE
 
     ended_at = UtcTime(allow_none=True)
-    duration_ms = fields.Integer(strict=True, allow_none=True, validate=_INT64)
+    duration_ms = _Duration(strict=True, allow_none=True)
     total_tokens_in = fields.Integer(strict=True, allow_none=True, validate=_INT64)
     total_tokens_out = fields.Integer(strict=True, allow_none=True, validate=_INT64)
     estimated_cost_usd = fields.Float(allow_none=True)
-    crash_signature = fields.String(allow_none=True)
+    crash_signature = _Label()
     input_summary = fields.String(allow_none=True)
     output_summary = fields.String(allow_none=True)
-    release = fields.String(allow_none=True)
-    environment = fields.String(allow_none=True)
+    release = _Label()
+    environment = _Label()
 
 
 class NewExecution(_Facts):
     """Body of `POST /executions`: any status is taken, terminal ones included."""
 
-    execution_id = fields.String(required=True, validate=check_name)
+    execution_id = fields.String(required=True, validate=check_execution_id)
     status = fields.String(load_default=STARTED, allow_none=True, validate=_check_status)
     started_at = UtcTime(allow_none=True)
     project_id = fields.String(allow_none=True)
-    parent_execution_id = fields.String(allow_none=True)
-    tenant_id = fields.String(allow_none=True)
-    sdk_language = fields.String(allow_none=True)
-    sdk_version = fields.String(allow_none=True)
+    parent_execution_id = _Label()
+    tenant_id = _Label()
+    sdk_language = _Label()
+    sdk_version = _Label()
 
     @post_load
     def _default_status(self, facts: dict[str, Any], **_options: Any) -> dict[str, Any]:

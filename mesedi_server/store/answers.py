@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection
+from datetime import datetime
 
 from msgspec import Struct
 
@@ -11,32 +12,30 @@ from mesedi_server.store.trends import Pair
 
 MAX_ANSWERS = 3
 """Answers of one execution, its last ones."""
-MAX_PASSAGES = 8
-"""Passages of one answer."""
 MAX_SCORES = 5
 """Scores of one execution and pair."""
 TEXT_CHARS = 2_000
-"""Characters of a question, an answer or a passage."""
+"""Characters of a reason."""
 
 _LATEST = 50
 
 # Of several events with one answer_id the last counts (wire.md 2). Evidence is the first key that is there, whatever
 # it holds; an item is a string, or an object with its text under one of three names (durable-evaluations.md 4).
 _ANSWERS = f"""
-SELECT e.execution_pk, e.payload ->> 'answer_id', left(e.payload ->> 'question', {TEXT_CHARS}),
-    left(e.payload ->> 'answer', {TEXT_CHARS}), length(e.payload ->> 'answer'),
+SELECT e.execution_pk, e.payload ->> 'answer_id', left(e.payload ->> 'question', %(chars)s),
+    left(e.payload ->> 'answer', %(chars)s), length(e.payload ->> 'answer'), e.received_at,
     CASE WHEN jsonb_typeof(listed) = 'array' THEN jsonb_array_length(listed) ELSE 0 END,
     ARRAY(SELECT coalesce(left(CASE jsonb_typeof(item) WHEN 'string' THEN item #>> '{{}}'
             WHEN 'object' THEN coalesce(item -> 'text', item -> 'content', item -> 'body') #>> '{{}}' END,
-            {TEXT_CHARS}), '')
+            %(chars)s), '')
         FROM jsonb_array_elements(CASE WHEN jsonb_typeof(listed) = 'array' THEN listed ELSE '[]' END)
             WITH ORDINALITY AS items (item, place)
-        WHERE place <= {MAX_PASSAGES} ORDER BY place)
+        WHERE place <= %(passages)s ORDER BY place)
 FROM jsonb_array_elements_text(%(executions)s::jsonb) AS wanted (pk)
 CROSS JOIN LATERAL (
     SELECT * FROM (
         SELECT DISTINCT ON (payload ->> 'answer_id') *
-        FROM (SELECT execution_pk, payload, sequence, timestamp, event_id FROM events
+        FROM (SELECT execution_pk, payload, sequence, timestamp, event_id, received_at FROM events
             WHERE execution_pk = wanted.pk::bigint AND event_type = 'answer'
             ORDER BY sequence DESC, timestamp DESC, event_id DESC LIMIT {_LATEST}) AS latest
         ORDER BY payload ->> 'answer_id', sequence DESC, timestamp DESC, event_id DESC) AS last
@@ -60,17 +59,35 @@ CROSS JOIN LATERAL (
 """
 
 
+class Extent(Struct, frozen=True):
+    """How much of an answer is read."""
+
+    chars: int
+    """Characters of a question, an answer or a passage."""
+    passages: int
+    """Passages of an answer, its first ones."""
+    findings: int
+    """Quantities, citations and claims that an assessment found, the first ones of each."""
+
+
+SHORT = Extent(2_000, 8, 200)
+"""What a group's page shows of each of several answers."""
+LONG = Extent(20_000, 50, 1_000)
+"""What an execution's own page shows."""
+
+
 class Answer(Struct, frozen=True):
-    """An answer that an execution gave, and the passages that it had for it; each text cut at TEXT_CHARS."""
+    """An answer that an execution gave, and the passages that it had for it, as much of them as was asked for."""
 
     answer_id: str | None
     question: str | None
     answer: str | None
     answer_chars: int | None
     """Characters of the whole answer."""
+    received_at: datetime
     passage_count: int
     passages: list[str]
-    """The first MAX_PASSAGES."""
+    """The first ones."""
 
 
 class Score(Struct, frozen=True):
@@ -83,10 +100,14 @@ class Score(Struct, frozen=True):
 
 
 def of_executions(
-    connection: Connection, execution_pks: Collection[int]
+    connection: Connection, execution_pks: Collection[int], extent: Extent
 ) -> dict[int, list[Answer]]:
-    """Read the answers of some executions, in the order in which they were given."""
-    parameters = {"executions": json_text(list(execution_pks))}
+    """Read the last answers of some executions, in the order in which they were given."""
+    parameters = {
+        "executions": json_text(list(execution_pks)),
+        "chars": extent.chars,
+        "passages": extent.passages,
+    }
     found: dict[int, list[Answer]] = defaultdict(list)
     for execution_pk, *values in connection.exec_driver_sql(_ANSWERS, parameters):
         found[execution_pk].append(Answer(*values))

@@ -65,6 +65,8 @@ class GroupCounts(Struct, frozen=True, kw_only=True):
     """Answers with an unmatched quantity."""
     unresolved: int
     """Answers with an unresolved citation."""
+    untraced: int
+    """Answers with two exact quantities or more of which none was traced, nor any citation resolved."""
     ambiguous: int
     """Answers with an ambiguous quantity."""
     missing_evidence: int
@@ -126,6 +128,7 @@ SELECT (SELECT count(*) FROM latest) AS executions,
     count(*) FILTER (WHERE citations > 0) AS with_citations,
     count(*) FILTER (WHERE unmatched > 0) AS unmatched,
     count(*) FILTER (WHERE unresolved > 0) AS unresolved,
+    count(*) FILTER (WHERE unmatched > 1 AND unmatched + ambiguous = quantities AND unresolved = citations) AS untraced,
     count(*) FILTER (WHERE ambiguous > 0) AS ambiguous,
     count(*) FILTER (WHERE outcome = 'missing_evidence') AS missing_evidence,
     count(*) FILTER (WHERE outcome = 'met') AS met,

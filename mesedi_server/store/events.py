@@ -58,13 +58,19 @@ _STORE_ANSWERS = _STORE.format(answers=_NOTED_ANSWERS)
 _ANSWER = '"event_type":"answer"'
 """As it is written in rows. A payload may have it, too, which costs a look."""
 
-_FOR_DETECTORS = """
-SELECT execution_pk, event_type, event_id, sequence, timestamp, evaluator_id, metric_type, score, passed,
-    higher_is_better, scale_min, scale_max, left(payload ->> 'reason', 500),
-    CASE WHEN event_type <> 'eval_score' THEN payload::text END
+_WATCHED = """
 FROM events
 WHERE execution_pk IN (SELECT jsonb_array_elements_text(%(executions)s::jsonb)::bigint)
     AND event_type = ANY (%(types)s::text[])
+"""
+
+_COUNT_FOR_DETECTORS = f"SELECT execution_pk, count(*) {_WATCHED} GROUP BY execution_pk"
+
+_FOR_DETECTORS = f"""
+SELECT execution_pk, event_type, event_id, sequence, timestamp, evaluator_id, metric_type, score, passed,
+    higher_is_better, scale_min, scale_max, left(payload ->> 'reason', 500),
+    CASE WHEN event_type <> 'eval_score' THEN payload::text END
+{_WATCHED}
 """
 
 
@@ -110,6 +116,15 @@ def store(
     statement = _STORE_ANSWERS if _ANSWER in rows else _STORE_OTHERS
     accepted, is_late = connection.exec_driver_sql(statement, parameters).one()
     return Stored(accepted, is_late)
+
+
+def count_for_detectors(connection: Connection, execution_pks: Collection[int]) -> dict[int, int]:
+    """Count, by execution, the events that `for_detectors` would read."""
+    if not execution_pks:
+        return {}
+    parameters = {"executions": json_text(list(execution_pks)), "types": _DETECTED_TYPES}
+    rows = connection.exec_driver_sql(_COUNT_FOR_DETECTORS, parameters)
+    return {pk: count for pk, count in rows}  # noqa: C416 - mypy knows no pairs in rows
 
 
 def for_detectors(connection: Connection, execution_pks: Collection[int]) -> dict[int, Observed]:

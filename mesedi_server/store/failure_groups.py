@@ -361,12 +361,23 @@ def note(
     text: str | None,
 ) -> None:
     """Add a line to the history of some groups, and to the audit log if a person or key did it."""
+    remember(connection, group_pks, kind, actor, text)
+    if actor is not None:
+        audit_log.note_groups(connection, group_pks, actor, kind, text)
+
+
+def remember(
+    connection: Connection,
+    group_pks: Collection[int],
+    kind: str,
+    actor: str | None,
+    text: str | None,
+) -> None:
+    """Add a line to the history of some groups, whatever the audit log says of it."""
     lines = [
         {"group_pk": pk, "kind": kind, "actor": actor, "note": text} for pk in sorted(group_pks)
     ]
     connection.execute(insert(group_history).values(lines))
-    if actor is not None:
-        audit_log.note_groups(connection, group_pks, actor, kind, text)
 
 
 def selected() -> Select[Any]:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from sqlalchemy import select, update
 from sqlalchemy.dialects.postgresql import insert
 
-from mesedi_server.errors import NotFoundError
 from mesedi_server.store import audit_log
 from mesedi_server.store.database import Connection
 from mesedi_server.store.tables import executions, halts
@@ -25,15 +24,9 @@ def request(
 ) -> int:
     """Ask an execution to halt and return its key; the first reason stays.
 
-    Raises:
-        NotFoundError: unknown in this project.
+    An execution that is not known yet is made, as for an event: its stream may be open before anything else names it.
     """
-    x = executions.c
-    pk = connection.execute(
-        select(x.pk).where(x.project_pk == project_pk, x.execution_id == execution_id)
-    ).scalar_one_or_none()
-    if pk is None:
-        raise NotFoundError("execution")
+    pk = _known(connection, project_pk, execution_id)
     asked = connection.execute(
         insert(halts)
         .values(execution_pk=pk, reason=reason, requested_by=requested_by)
@@ -50,7 +43,18 @@ def request(
             subject=execution_id,
             details=details,
         )
-    return int(pk)
+    return pk
+
+
+def _known(connection: Connection, project_pk: int, execution_id: str) -> int:
+    x = executions.c
+    connection.execute(
+        insert(executions)
+        .values(project_pk=project_pk, execution_id=execution_id)
+        .on_conflict_do_nothing()
+    )
+    found = select(x.pk).where(x.project_pk == project_pk, x.execution_id == execution_id)
+    return int(connection.execute(found).scalar_one())
 
 
 def state(connection: Connection, project_pk: int, execution_id: str) -> HaltState:

@@ -24,4 +24,4 @@ def move(connection: Connection, project_pk: int, *, limit: int) -> bool:
     Returns:
         Whether there may be more to move.
     """
-    return bool(connection.execute(select(func.move_days(project_pk, limit))).scalar_one())
+    return bool(connection.execute(select(func.move_to_zone(project_pk, limit))).scalar_one())

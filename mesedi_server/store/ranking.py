@@ -4,7 +4,19 @@ from dataclasses import replace
 from typing import Any
 
 from msgspec import Struct
-from sqlalchemy import Select, lateral, select, true
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    and_,
+    cast,
+    func,
+    lateral,
+    literal_column,
+    null,
+    select,
+    true,
+    union_all,
+)
 
 from mesedi_server.store import failure_groups, trends
 from mesedi_server.store.database import Connection
@@ -41,9 +53,9 @@ def biggest(
     """
     # The slice says which releases and environments; every day's count has both.
     asked = failure_groups.conditions(replace(wanted, release=None, environment=None))
-    order = _g.last_seen_at.desc(), _g.pk.desc()
-    ranked = _numbered(project_pk, counted).where(*asked)
-    ranked = ranked.order_by(ranked.selected_columns.number.desc(), *order)
+    is_asked = and_(_g.project_pk == project_pk, *asked)
+    is_bounded = counted != Slice()
+    ranked = _by_slice(project_pk, counted, is_asked) if is_bounded else _by_all(is_asked)
     few = ranked.offset(offset).limit(limit).subquery("ranked")
     newest = _newest_release()
     statement = (
@@ -51,7 +63,7 @@ def biggest(
         .add_columns(few.c.number, newest.c.release.label("newest_release"))
         .join(few, few.c.pk == _g.pk)
         .outerjoin(newest, true())
-        .order_by(few.c.number.desc(), *order)
+        .order_by(few.c.number.desc(), _g.last_seen_at.desc(), _g.pk.desc())
     )
     return [
         RankedGroup(FailureGroup(**row), int(number), release)
@@ -59,12 +71,32 @@ def biggest(
     ]
 
 
-def _numbered(project_pk: int, counted: Slice) -> Select[Any]:
-    if counted == Slice():
-        number = _g.occurrence_count.label("number")
-        return select(_g.pk, number).where(_g.project_pk == project_pk)
-    sums = trends.totals(project_pk, counted).subquery("sums")
-    return select(_g.pk, sums.c.number).join_from(sums, groups, sums.c.group_pk == _g.pk)
+def _by_all(is_asked: ColumnElement[bool]) -> Select[Any]:
+    """Rank groups by all that they have."""
+    number = _g.occurrence_count.label("number")
+    ranked = select(_g.pk, number).where(is_asked)
+    return ranked.order_by(number.desc(), _g.last_seen_at.desc(), _g.pk.desc())
+
+
+def _by_slice(project_pk: int, counted: Slice, is_asked: ColumnElement[bool]) -> Select[Any]:
+    """Rank groups by what they have in a slice.
+
+    Groups and counts are summed up together, not joined: however wrong the planner guesses how many there are, it takes
+    each row once.
+    """
+    asked = select(
+        _g.pk.label("group_pk"), literal_column("0").label("occurrences"), _g.last_seen_at
+    ).where(is_asked)
+    unknown = cast(null(), _g.last_seen_at.type)
+    parts = [part.add_columns(unknown) for part in trends.of_project(project_pk, counted)]
+    c = union_all(asked, *parts).subquery("counted").c
+    number, seen_at = func.sum(c.occurrences).label("number"), func.max(c.last_seen_at)
+    return (
+        select(c.group_pk.label("pk"), number)
+        .group_by(c.group_pk)
+        .having(number > 0, seen_at.is_not(None))
+        .order_by(number.desc(), seen_at.desc(), c.group_pk.desc())
+    )
 
 
 def _newest_release() -> Any:

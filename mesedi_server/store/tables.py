@@ -624,6 +624,8 @@ answer_labels = Table(
     _project(),
     _owner("execution_pk", "executions.pk"),
     _needed("answer_id", Text()),
+    # SHA-256 over the text that was labelled: what is said of an answer is not said of its next version.
+    _needed("answer_digest", LargeBinary()),
     _needed("label_id", Text()),
     # correct | wrong | evaluator_wrong
     _needed("label", Text()),
@@ -632,6 +634,8 @@ answer_labels = Table(
     _time("at", required=True, now=True),
     UniqueConstraint("label_id"),
     Index("ix_answer_labels_execution_pk", "execution_pk", "answer_id", text("pk DESC")),
+    # An export walks a project's labels in their order.
+    Index("ix_answer_labels_project_pk", "project_pk", "pk"),
 )
 
 probes = Table(

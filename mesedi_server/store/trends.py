@@ -13,7 +13,6 @@ from msgspec import Struct
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
-    CompoundSelect,
     Select,
     Table,
     TableValuedAlias,
@@ -24,7 +23,6 @@ from sqlalchemy import (
     lateral,
     not_,
     select,
-    union_all,
 )
 from sqlalchemy.dialects.postgresql import ARRAY
 
@@ -101,26 +99,20 @@ class Distribution(Struct, frozen=True, kw_only=True):
         return sum(one.failing + one.passing for one in (*self.bins, self.below, self.above))
 
 
-def totals(project_pk: int, wanted: Slice) -> Select[Any]:
-    """Select how many occurrences each group of a project has in a slice: `group_pk` and `number`, which is over 0.
+def of_project(project_pk: int, wanted: Slice) -> list[Select[Any]]:
+    """Select parts of what each group of a project has in a slice, as `group_pk` and `occurrences`: to be summed up.
 
     What fills whole weeks and periods of four weeks is read as such: a tenth of the rows.
     """
-    parts: Select[Any] | CompoundSelect[Any] = _by_period(project_pk, wanted)
-    if wanted.since is not None:
-        week, period = _next(DAYS_A_WEEK, wanted.since), _next(DAYS_A_PERIOD, wanted.since)
-        parts = union_all(
-            _by_period(project_pk, wanted).where(group_periods.c.period >= period),
-            _by_week(project_pk, wanted).where(_w.week >= week, _w.week < period),
-            _by_day(project_pk, wanted).where(_d.day >= wanted.since, _d.day < week),
-        )
-    counted = parts.subquery("counted")
-    number = func.sum(counted.c.occurrences)
-    return (
-        select(counted.c.group_pk, number.label("number"))
-        .group_by(counted.c.group_pk)
-        .having(number > 0)
-    )
+    by_period = _by_period(project_pk, wanted)
+    if wanted.since is None:
+        return [by_period]
+    week, period = _next(DAYS_A_WEEK, wanted.since), _next(DAYS_A_PERIOD, wanted.since)
+    return [
+        by_period.where(group_periods.c.period >= period),
+        _by_week(project_pk, wanted).where(_w.week >= week, _w.week < period),
+        _by_day(project_pk, wanted).where(_d.day >= wanted.since, _d.day < week),
+    ]
 
 
 # Which kind of row is meant is said in the text: a parameter would hide it from prepared plans.

@@ -3,6 +3,7 @@
 import logging
 
 from celery import Celery
+from celery.signals import worker_ready
 
 from mesedi_server import examination, spikes
 from mesedi_server.config import Settings
@@ -14,6 +15,9 @@ from mesedi_server.tasks.putting_off import next_time
 from mesedi_server.tasks.wakeups import assessments_waker_for
 
 logger = logging.getLogger(__name__)
+
+START_EXPIRES_S = 60.0
+"""After this time the look of a starting worker is no longer needed: beat has looked many times since."""
 
 MAX_BATCHES = 50
 """Batches one task examines before it makes way for others; beat or the next wake-up goes on."""
@@ -43,6 +47,16 @@ def register(celery: Celery, settings: Settings, database: Database) -> None:
             spikes.look_everywhere(database)
 
 
+def look_at_start(celery: Celery) -> None:
+    """Have a worker look for due work once when it starts: beat's first look is seconds away."""
+
+    def look(**_: object) -> None:
+        celery.send_task(EXAMINE_DUE, expires=START_EXPIRES_S)
+
+    # Kept by Celery: nothing else refers to it.
+    worker_ready.connect(look, weak=False)
+
+
 def examine_all(database: Database, *, settle_s: float) -> int:
     """Examine what is due, batch by batch, and return how many executions that were."""
     examined = 0
@@ -55,7 +69,7 @@ def examine_all(database: Database, *, settle_s: float) -> int:
             logger.exception("a batch could not be examined; its executions are taken one by one")
             count = _examine_singly(database, settle_s=settle_s)
         examined += count
-        if count < examination.BATCH:
+        if not count:
             break
     return examined
 

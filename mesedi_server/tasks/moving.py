@@ -12,7 +12,7 @@ from mesedi_server.tasks.putting_off import next_time
 
 logger = logging.getLogger(__name__)
 
-STEP = 20_000
+STEP = 10_000
 """Executions that one transaction moves; what the project sends is examined in between."""
 RUN_S = 10.0
 """After this time a run makes way for examinations; the next one goes on."""

@@ -87,9 +87,9 @@ _TAKE_FROM_GROUPS = f"""{_BY_DAY_AND_WEEK}, daily AS (
             = (c.group_pk, c.week, c.is_total, c.release, c.environment)"""
 
 _INTERACTIONS = """SELECT r.project_pk, r.evaluator_id, r.metric_type,
-            (x.received_at AT TIME ZONE {zone})::date AS day, sum({number})::int AS interactions
+            (x.received_at AT TIME ZONE {zone})::date AS day, count(*)::int AS interactions
         FROM {rows} r JOIN executions x ON x.pk = r.execution_pk JOIN projects p ON p.pk = r.project_pk {more}
-        GROUP BY 1, 2, 3, 4 HAVING sum({number}) <> 0"""
+        GROUP BY 1, 2, 3, 4"""
 
 _COUNT_IN_PAIRS = """INSERT INTO pair_days AS d (project_pk, evaluator_id, metric_type, day, interactions)
         {counted} ORDER BY 1, 2, 3, 4
@@ -102,7 +102,7 @@ def _occurrences(zone: str, rows: str, number: str) -> str:
 
 
 def _interactions(zone: str, rows: str, more: str = "") -> str:
-    return _INTERACTIONS.format(zone=zone.format(row="r"), rows=rows, number="1", more=more)
+    return _INTERACTIONS.format(zone=zone.format(row="r"), rows=rows, more=more)
 
 
 def _counting(zone: str, *, periods: bool) -> list[str]:
@@ -164,16 +164,15 @@ _MOVED_OCCURRENCES = (
     _DAY.format(zone="moved.zone", number="moved.number", rows="occurrences o, " + _BOTH_ZONES)
     + " WHERE o.project_pk = moved_pk AND o.execution_pk > project.moved_to AND o.execution_pk <= last_pk"
 )
-_MOVED_INTERACTIONS = _INTERACTIONS.format(
-    zone="moved.zone",
-    number="moved.number",
-    rows="score_rollups",
-    more=f"CROSS JOIN {_BOTH_ZONES}"
-    " WHERE r.project_pk = moved_pk AND r.execution_pk > project.moved_to AND r.execution_pk <= last_pk",
-)
+# From the executions to their scores: the planner has no other good way from a range of keys.
+_MOVED_INTERACTIONS = f"""SELECT x.project_pk, r.evaluator_id, r.metric_type,
+            (x.received_at AT TIME ZONE moved.zone)::date AS day, sum(moved.number)::int AS interactions
+        FROM executions x JOIN score_rollups r ON r.execution_pk = x.pk CROSS JOIN {_BOTH_ZONES}
+        WHERE x.project_pk = moved_pk AND x.pk > project.moved_to AND x.pk <= last_pk
+        GROUP BY 1, 2, 3, 4 HAVING sum(moved.number) <> 0"""
 
-_MOVE_DAYS = f"""
-CREATE FUNCTION move_days(moved_pk integer, executions_at_most integer) RETURNS boolean LANGUAGE plpgsql AS $$
+_MOVE_TO_ZONE = f"""
+CREATE FUNCTION move_to_zone(moved_pk integer, executions_at_most integer) RETURNS boolean LANGUAGE plpgsql AS $$
 -- Move some executions on to the days of the zone that is wanted; tell whether there may be more to do.
 DECLARE
     project projects%ROWTYPE;
@@ -201,50 +200,39 @@ BEGIN
 END $$
 """
 
-# A zone that does not exist fails here, before anything depends on it.
+_ZONES = """
+ALTER TABLE projects ADD COLUMN IF NOT EXISTS counted_zone text NOT NULL DEFAULT 'UTC',
+    ADD COLUMN IF NOT EXISTS next_zone text, ADD COLUMN IF NOT EXISTS moved_to bigint NOT NULL DEFAULT 0
+"""
+# The trigger stays: to drop it, everybody who refers to a project would have to be waited for.
 _CHECK_ZONE = """
-CREATE FUNCTION check_zone() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION move_days() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
+    -- A zone that does not exist fails here, before anything depends on it.
     PERFORM now() AT TIME ZONE NEW.time_zone;
     RETURN NULL;
 END $$
 """
-_ZONE_CHECKED = """
-CREATE TRIGGER check_zone AFTER INSERT OR UPDATE OF time_zone ON projects FOR EACH ROW EXECUTE FUNCTION check_zone()
-"""
 
 _MOVE_AT_ONCE = """
-CREATE FUNCTION move_days() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION move_days() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM now() AT TIME ZONE NEW.time_zone;
     PERFORM count_project_by_day(NEW.pk);
     RETURN NULL;
 END $$
 """
-_MOVED_AT_ONCE = """
-CREATE TRIGGER move_days AFTER UPDATE OF time_zone ON projects FOR EACH ROW
-    WHEN (OLD.time_zone IS DISTINCT FROM NEW.time_zone) EXECUTE FUNCTION move_days()
-"""
 
 
 def upgrade() -> None:
+    # By itself, before anything is locked that those wait for who refer to a project; once more if it is run again.
+    with op.get_context().autocommit_block():
+        op.execute(_ZONES)
     # From here on nobody writes what is counted until the migration is committed.
     op.execute("LOCK TABLE occurrences, score_rollups IN SHARE ROW EXCLUSIVE MODE")
-    _make_periods()
-    op.execute("DROP TRIGGER move_days ON projects")
-    op.execute("DROP FUNCTION move_days()")
-    op.add_column(
-        "projects",
-        sa.Column("counted_zone", sa.Text(), server_default=sa.text("'UTC'"), nullable=False),
-    )
-    op.add_column("projects", sa.Column("next_zone", sa.Text(), nullable=True))
-    op.add_column(
-        "projects",
-        sa.Column("moved_to", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
-    )
     op.execute("UPDATE projects SET counted_zone = time_zone")
-    counting = _counting(_MOVING_ZONE, periods=True)
-    for statement in (*counting, _MOVE_DAYS, _CHECK_ZONE, _ZONE_CHECKED):
+    _make_periods()
+    for statement in (*_counting(_MOVING_ZONE, periods=True), _MOVE_TO_ZONE, _CHECK_ZONE):
         op.execute(statement)
     # From the days, not from the occurrences: seconds instead of minutes.
     op.execute(_ADD_PERIODS.format(counted=_BY_PERIOD.format(days="group_days")))
@@ -252,9 +240,8 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     op.execute("LOCK TABLE occurrences, score_rollups IN SHARE ROW EXCLUSIVE MODE")
-    op.execute("DROP TRIGGER check_zone ON projects")
-    op.execute("DROP FUNCTION check_zone(), move_days(integer, integer)")
-    for statement in (*_counting(_WANTED_ZONE, periods=False), _MOVE_AT_ONCE, _MOVED_AT_ONCE):
+    op.execute("DROP FUNCTION move_to_zone(integer, integer)")
+    for statement in (*_counting(_WANTED_ZONE, periods=False), _MOVE_AT_ONCE):
         op.execute(statement)
     op.execute(
         "SELECT count_project_by_day(pk) FROM projects WHERE counted_zone <> time_zone OR next_zone IS NOT NULL"

@@ -98,6 +98,7 @@ def upgrade() -> None:
         sa.Column("project_pk", sa.Integer(), nullable=False),
         sa.Column("execution_pk", sa.BigInteger(), nullable=False),
         sa.Column("answer_id", sa.Text(), nullable=False),
+        sa.Column("answer_digest", sa.LargeBinary(), nullable=False),
         sa.Column("label_id", sa.Text(), nullable=False),
         sa.Column("label", sa.Text(), nullable=False),
         sa.Column("note", sa.Text(), nullable=True),
@@ -125,6 +126,9 @@ def upgrade() -> None:
         "answer_labels",
         ["execution_pk", "answer_id", sa.literal_column("pk DESC")],
         unique=False,
+    )
+    op.create_index(
+        "ix_answer_labels_project_pk", "answer_labels", ["project_pk", "pk"], unique=False
     )
     op.create_table(
         "assessment_work",
@@ -248,6 +252,7 @@ def downgrade() -> None:
     op.drop_index("ix_assessment_work_execution_pk", table_name="assessment_work")
     op.drop_index("ix_assessment_work_due_at", table_name="assessment_work")
     op.drop_table("assessment_work")
+    op.drop_index("ix_answer_labels_project_pk", table_name="answer_labels")
     op.drop_index("ix_answer_labels_execution_pk", table_name="answer_labels")
     op.drop_table("answer_labels")
     op.drop_table("judge_settings")

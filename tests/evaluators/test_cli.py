@@ -23,18 +23,6 @@ criteria:
 
 
 @pytest.fixture
-def command(capsys):
-    """Run the command; return its exit code, output and errors."""
-
-    def run(*arguments):
-        code = cli.run_command([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
-
-
-@pytest.fixture
 def spec_file(tmp_path):
     def write_spec(qualification="reviewed"):
         path = tmp_path / f"{qualification}.yaml"

@@ -41,6 +41,7 @@ def plan(run):
         ('{"session_id": "s", "metadata": {"split_group": 1}}', "metadata.split_group must be"),
         ('{"session_id": "s", "role": "assistant", "case_id": 7}', "case_id must be a string"),
         ('{"session_id": "s", "x": NaN}', "holds NaN"),
+        ('\ufeff{"session_id": "s"}', "is not JSON: Unexpected UTF-8 BOM"),
         ('{"session_id": "s", "x": 1e999}', "holds a number that is not finite"),
         ('{"session_id": "s", "text": "\\ud800"}', "half of a surrogate pair"),
         (f'{{"session_id": "s", "x": {"9" * 5000}}}', "more than 4300 digits"),

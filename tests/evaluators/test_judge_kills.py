@@ -77,8 +77,13 @@ def check(run, book, kills, concurrency):
 def test_killed_between_two_steps_it_asks_nothing_again_and_loses_nothing(
     tmp_path, fresh, point, concurrency
 ):
-    for number in random.Random(f"{SEED} {point}").choices(range(1, ANSWERS), k=1 + KILLS // 10):
-        run, book = tmp_path / f"run-{number}", tmp_path / f"book-{number}"
+    chance = random.Random(f"{SEED} {point}")
+    for kill in range(1 + KILLS // 10):
+        run, book, number = (
+            tmp_path / f"run-{kill}",
+            tmp_path / f"book-{kill}",
+            chance.randint(1, ANSWERS),
+        )
         shutil.copytree(fresh, run)
         was_killed = start(run, book, concurrency, point, number).wait() < 0
         assert start(run, book, concurrency).wait() == 0

@@ -16,6 +16,14 @@ def read(text):
     ]
 
 
+def test_a_number_begins_with_a_digit_of_any_script_and_with_nothing_else():
+    begins = [chr(code) for code in range(0x20000) if read(f"{chr(code)} mg")]
+
+    assert begins == [
+        chr(code) for code in range(0x20000) if chr(code).isdecimal() or chr(code) in "¼½¾⅓⅔⅛⅜⅝⅞"
+    ]
+
+
 UNITS = [
     (dimension, Fraction(factor), spelling)
     for dimension, factor, spellings in [

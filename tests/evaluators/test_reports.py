@@ -7,10 +7,11 @@ from hashlib import sha256
 
 import pytest
 
-from evaluators import evaluate_saved, reports
+from evaluators import evaluate_saved
 from evaluators.errors import RunError
 from evaluators.ledger import Budget
-from evaluators.reports.findings import place
+from evaluators.marks import place
+from evaluators.reports import files
 from evaluators.summary import STATUSES, viewed
 from tests.evaluators.judge import FAITHFUL, KIND, Judge, verdict
 from tests.evaluators.records import assistant, captured, pairs, spec, user
@@ -21,7 +22,7 @@ HOSTILE = "<script>alert(1)</script>&\x00\x0b\ufffe]]>"
 def written(run, name, **options):
     evaluate_saved(run, spec(**options))
     with viewed(run) as view:
-        reports.write(view, run / "out")
+        files.write(view, run / "out")
     return (run / "out" / name).read_text(encoding="utf-8")
 
 
@@ -193,8 +194,8 @@ def test_reports_replace_nothing_unless_told(tmp_path):
 
     with viewed(run) as view:
         with pytest.raises(RunError, match="--force"):
-            reports.write(view, run / "out")
-        assert len(reports.write(view, run / "out", force=True)) == 3
+            files.write(view, run / "out")
+        assert len(files.write(view, run / "out", force=True)) == 3
 
 
 @pytest.mark.parametrize(
@@ -227,7 +228,7 @@ def test_a_judged_answer_shows_its_claims_their_support_and_the_reasons(tmp_path
     run = captured(tmp_path, [user(), assistant("Take 5 mg. Sing & dance.")])
     evaluate_saved(run, spec(FAITHFUL), judge=judge, budget=Budget(5))
     with viewed(run) as view:
-        reports.write(view, run / "out")
+        files.write(view, run / "out")
 
     (shown,) = unpacked((run / "out" / "report.html").read_text())
 
@@ -247,7 +248,7 @@ def test_a_rubric_shows_what_the_judge_quotes_and_says(tmp_path):
     run = captured(tmp_path, [user(), assistant("Take 5 mg.", context=None)])
     evaluate_saved(run, spec(KIND), judge=Judge(), budget=Budget(5))
     with viewed(run) as view:
-        reports.write(view, run / "out")
+        files.write(view, run / "out")
 
     (shown,) = unpacked((run / "out" / "report.html").read_text())
 

@@ -78,13 +78,13 @@ BAD_TEXTS = {
     ("reply", "reason"), BAD_TEXTS.items(), ids=lambda text: text[:30].encode("ascii", "replace")
 )
 def test_a_text_that_is_no_verdict_is_invalid_for_a_short_reason(reply, reason):
-    begin = time.perf_counter()
+    begin = time.process_time()
 
     found = reason_of(reply)
 
     assert reason in found
     assert len(found) < 200
-    assert time.perf_counter() - begin < 10
+    assert time.process_time() - begin < 10
 
 
 REPEATS = {

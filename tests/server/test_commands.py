@@ -78,6 +78,7 @@ def test_the_operator_gets_a_password_on_an_empty_server(command, database):
         (["set-password"], "short", "at least 10 characters"),
         (["remove-user", "Nobody"], "", "unknown person 'Nobody'"),
         (["create-user", "a\nb", "--project", "x"], "", "no control characters"),
+        (["create-project", " "], "", "name: between 1 and 80 characters"),
         (["create-user", "Eve", "--project", "nowhere"], "", "unknown project 'nowhere'"),
     ],
 )

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from mesedi_server import demo
+from mesedi_server import demo, roads
+from mesedi_server.store import assessments, failure_groups
+from mesedi_server.tasks.assess import assess_all
 from tests.server.examining import examine_all
 from tests.server.live import web_process
 
@@ -69,12 +71,29 @@ def test_a_file_sent_twice_is_stored_once(settings, database, tenant):
     assert _groups(tenant) == RAGAS_GROUPS
 
 
-def test_the_demo_shows_the_groups_of_both_files(database, tenant):
+def test_the_demo_shows_the_groups_of_both_files_and_a_help_desks(database, tenant):
     demo.send(database, tenant.project)
 
     examine_all(database)
 
-    assert _groups(tenant) == {**RAGAS_GROUPS, **PROMPTFOO_GROUPS}
+    desk = {"grounding_failure:desk-judge:groundedness": (22, {"mean_below_floor"})}
+    assert _groups(tenant) == {**RAGAS_GROUPS, **PROMPTFOO_GROUPS, **desk}
+
+
+def test_the_help_desk_of_the_demo_points_to_the_prompt(database, tenant):
+    demo.send(database, tenant.project)
+    examine_all(database)
+    assess_all(database)
+
+    found = tenant.read.get("/failure-groups?limit=200").json["failure_groups"]
+    group_id = next(one["group_id"] for one in found if one["evaluator_id"] == "desk-judge")
+
+    with database.transaction() as connection:
+        group = failure_groups.get(connection, tenant.project.pk, group_id)
+        suggestion = roads.suggest(assessments.counts_of_group(connection, group.pk))
+
+    assert suggestion.likeliest == "prompt"
+    assert all(suggestion.pointing.values())
 
 
 def _send(server, tenant, example: str, file: Path) -> None:

@@ -236,6 +236,25 @@ def _refused(*words: str) -> str:
     return done.stderr
 
 
+@pytest.mark.parametrize("wrong", [{"MESEDI_WEB_THREADS": "many"}, {"MESEDI_SETTLE_SECONDS": "-1"}])
+def test_a_wrong_setting_is_told_at_once_and_nothing_is_started(data, port, wrong):
+    begun = time.monotonic()
+    done = subprocess.run(
+        [*MESEDI, "up", "--port", str(port), "--data", str(data)],
+        capture_output=True,
+        text=True,
+        env=os.environ | wrong,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"mesedi-server: {next(iter(wrong))} must be ")
+    assert done.stderr.count("\n") == 1
+    assert not data.exists()
+    assert time.monotonic() - begun < PATIENCE_S / 4
+
+
 def _wait_for_groups(running: Up, key: str) -> list[dict]:
     give_up_at = time.monotonic() + PATIENCE_S
     while time.monotonic() < give_up_at:

@@ -8,6 +8,7 @@ from contextlib import closing
 from itertools import count
 from pathlib import Path
 
+import mesedi
 import pytest
 from backports import zstd
 
@@ -154,8 +155,44 @@ def test_the_first_reason_stays(server, tenant, listen, execution_id):
     assert b'"one"' in listen(execution_id).rest()
 
 
-def test_a_halt_of_an_unknown_execution_is_404(server, tenant):
-    assert halt(server, tenant, "exec-nobody").status == 404
+def test_a_halt_reaches_the_stream_of_an_execution_that_nothing_has_named_yet(
+    server, tenant, listen, execution_id
+):
+    stream = listen(execution_id)
+    stream.line()
+
+    answer = halt(server, tenant, execution_id, {"reason": "too dear"})
+
+    assert answer.json == {"ok": True, "notified": 1}
+    assert stream.rest().endswith(b'event: halt\ndata: {"reason":"too dear"}\n\n')
+
+
+def test_a_halt_of_an_execution_not_known_yet_is_kept_and_its_post_still_counts(
+    server, tenant, listen, execution_id
+):
+    halt(server, tenant, execution_id, {"reason": "too dear"})
+
+    tenant.ingest.post("/executions", make_execution(execution_id, release="v7"))
+
+    execution = tenant.read.get(f"/executions/{execution_id}").json["execution"]
+    assert (execution["release"], execution["status"]) == ("v7", "started")
+    assert b"too dear" in listen(execution_id).rest()
+
+
+def step_until(patience_s: float) -> None:
+    give_up_at = time.monotonic() + patience_s
+    while time.monotonic() < give_up_at:
+        mesedi.checkpoint("step")
+        time.sleep(0.02)
+
+
+def test_the_sdk_halts_at_a_halt_that_came_before_its_first_report(server, tenant, execution_id):
+    mesedi.configure(tenant.ingest.key, server.url, flush_interval_ms=60_000)
+    run = mesedi.execution(execution_id, budget=mesedi.Budget(max_steps=1_000_000))
+    with pytest.raises(mesedi.MesediHalt, match="too dear"), run:  # noqa: PT012 - it is the run that ends
+        assert halt(server, tenant, execution_id, {"reason": "too dear"}).status == 200
+        step_until(PATIENCE_S)
+    assert mesedi.flush(PATIENCE_S) == 0
 
 
 def test_the_server_ends_a_stream_when_its_execution_closes(server, tenant, listen, execution_id):

@@ -3,8 +3,10 @@
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
+from alembic import command
 from sqlalchemy import delete, insert, update
 
+from mesedi_server import migrating
 from mesedi_server.errors import RefusedError
 from mesedi_server.store import moving_days, projects, tables, trends
 from mesedi_server.store.database import savepoint
@@ -367,3 +369,19 @@ def test_a_distribution_tells_who_fails_by_the_floor_and_who_does_not(pipeline):
     assert found.bins == expected
     assert (found.below, found.above) == (Bin(failing=1), Bin(passing=1))
     assert (found.total, found.unmeasured) == (11, 1)
+
+
+def test_a_schema_without_periods_comes_to_them_and_back(pipeline, database, settings):
+    receive(pipeline, "exec-1", NOON, release="r1", environment="live")
+    receive(pipeline, "exec-2", NOON - timedelta(days=40), release="r1")
+    want(pipeline, "Pacific/Kiritimati")
+    move_a_step(pipeline, 1)
+    config = migrating.config(settings.database_url)
+
+    command.downgrade(config, "0003")
+    command.upgrade(config, "head")
+
+    assert wrong_numbers(database) == []
+    assert days(pipeline, date(2026, 6, 15), 2) == [0, 1]
+    assert ranked(pipeline, release="r1") == [("faithfulness", 2)]
+    assert ranked(pipeline, environment="live") == [("faithfulness", 1)]

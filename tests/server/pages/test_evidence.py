@@ -85,7 +85,7 @@ def test_much_is_cut_and_the_rest_is_counted(viewer, tenant, database, project):
 
     assert "9,000 characters in all" in page.text
     assert "200 retrieved passages" in page.text
-    assert f"and {200 - answers.MAX_PASSAGES} more" in page.text
+    assert f"and {200 - answers.SHORT.passages} more" in page.text
     assert len(page.html) < 100_000
 
 
@@ -198,4 +198,4 @@ def read_answers(database, tenant):
             "SELECT pk FROM executions WHERE project_pk = %(project)s",
             {"project": tenant.project.pk},
         ).scalar_one()
-        return answers.of_executions(connection, [pk])[pk]
+        return answers.of_executions(connection, [pk], answers.SHORT)[pk]

@@ -6,7 +6,9 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import event
 
+from mesedi_server.tasks.assess import assess_all
 from tests.factories import make_event, make_score
+from tests.server.assessments.answering import make_answer
 from tests.server.examining import examine_all
 from tests.server.pages.browsing import Browser
 from tests.server.pages.failing import fail, groups_of, run
@@ -15,11 +17,11 @@ PAGES = {
     "/groups": 7,
     "/groups?state=all&days=all&q=a&class=crashes&evaluator=b&metric=c": 7,
     "/groups?release=r1&environment=e&days=90": 7,
-    "/groups/{group}": 11,
-    "/groups/{group}?days=90": 11,
+    "/groups/{group}": 15,
+    "/groups/{group}?days=90": 15,
     "/executions": 4,
     "/executions?q=exec&release=r1": 4,
-    "/executions/exec-0": 7,
+    "/executions/exec-0": 8,
     "/thresholds": 3,
     "/thresholds/grounding_failure": 5,
     "/settings": 2,
@@ -53,11 +55,13 @@ def fill(tenant, database, executions: int) -> None:
     now = datetime.now(UTC).isoformat()
     for number in range(executions):
         scores = [make_score(0.2), make_score(0.1, pair=f"judge-{number}/m")]
-        run(tenant, f"exec-{number}", *scores, make_event(), make_event(), started_at=now)
+        answer = make_answer("Take 5 mg [1], or 6 mg.")
+        run(tenant, f"exec-{number}", *scores, answer, make_event(), started_at=now)
         tenant.admin.put(
             "/me/detector-thresholds/grounding_failure/mean_floor", {"value": 0.4 + number / 1000}
         )
     examine_all(database)
+    assess_all(database)
 
 
 @pytest.mark.parametrize("path", PAGES)

@@ -1,0 +1,31 @@
+"""Load what a spec needs to be evaluated, and nothing that it does not need."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from evaluators.custom import Evaluator
+from evaluators.custom import build as build_evaluator
+from evaluators.factories import load
+from evaluators.judges import Judge
+from evaluators.judges import build as build_judge
+from evaluators.spec import EvaluationSpec
+
+
+def judge(factory: str | None, spec: EvaluationSpec, folder: Path) -> Judge | None:
+    """Load the judge of a spec that has judged criteria. Raises FactoryError.
+
+    Args:
+        factory: `module:function`, looked for in the working folder and in `folder`.
+        spec: what is checked.
+        folder: that of the spec or suite.
+    """
+    if factory is None or not spec.is_judged:
+        return None
+    return build_judge(load(factory, [folder]))
+
+
+def evaluators(factories: Iterable[str], spec: EvaluationSpec, folder: Path) -> list[Evaluator]:
+    """Load the registered evaluators of a spec that names one. Raises FactoryError."""
+    if not spec.is_custom:
+        return []
+    return [build_evaluator(load(name, [folder])) for name in factories]
