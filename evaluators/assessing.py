@@ -76,16 +76,11 @@ def conclude(criterion: Criterion, material: Material, answered: Answered[Any]) 
     call = answered.call
     if call is None:
         return Finding("budget_blocked", answered.reason)
+    unread = ledger.unread(call.status, call.exception_type)
+    if unread is None:
+        return _read(criterion, material, ledger.read_reply(call.reply or ""), call.id)
+    status, reason = unread
     settled = f"; a person settled it: {call.settlement_reason}" if call.settlement else ""
-    match call.status:
-        case ledger.RESPONSE_SAVED:
-            return _read(criterion, material, ledger.read_reply(call.reply or ""), call.id)
-        case ledger.UNKNOWN_OUTCOME:
-            status, reason = "unknown_outcome", f"nobody knows the reply: {call.exception_type}"
-        case ledger.COST_BOUND_EXCEEDED:
-            status, reason = "invalid", "the call cost more than its judge declared"
-        case _:
-            status, reason = "invalid", f"the judge gave no reply: {call.exception_type}"
     return Finding(status, reason + settled, call_id=call.id)
 
 

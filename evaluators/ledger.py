@@ -21,6 +21,9 @@ COST_BOUND_EXCEEDED = "cost_bound_exceeded"
 ABANDONED = "AbandonedCoordinator"
 """Stands for the exception of a call whose process was killed."""
 
+SETTLED = "SettledByHand"
+"""Stands for the exception of a call that a person found to have failed."""
+
 _SHOWN_CHARS = 10_000
 
 
@@ -88,6 +91,20 @@ class Outcome:
     actual_cost_micros: int | None = None
     reply: str | None = None
     exception_type: str | None = None
+
+
+def unread(status: str, exception_type: str | None) -> tuple[str, str] | None:
+    """Say what a finished call without a reply to read means for an answer; None when there is one.
+
+    Returns the outcome, `unknown_outcome` or `invalid`, and the reason in words.
+    """
+    if status == RESPONSE_SAVED:
+        return None
+    if status == UNKNOWN_OUTCOME:
+        return UNKNOWN_OUTCOME, f"nobody knows the reply: {exception_type}"
+    if status == COST_BOUND_EXCEEDED:
+        return "invalid", "the call cost more than its judge declared"
+    return "invalid", f"the judge gave no reply: {exception_type}"
 
 
 def request_json(request: JudgeRequest) -> str:

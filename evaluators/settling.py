@@ -13,9 +13,6 @@ from evaluators.store import calls, checks, evaluations
 from evaluators.store.calls import Call
 from evaluators.store.database import Connection, opened, transaction
 
-SETTLED = "SettledByHand"
-"""Stands for the exception of a call that a person found to have failed."""
-
 
 def settle(directory: Path, call_id: str, reply: str | None, reason: str) -> Call:
     """Say what became of a judge call whose outcome is unknown; it is never sent again.
@@ -30,7 +27,7 @@ def settle(directory: Path, call_id: str, reply: str | None, reason: str) -> Cal
     Raises EvaluationRefusedError for any other call, RunError, LockedRunError, CorruptRunError.
     """
     _check_reason(reason)
-    outcome = Outcome(ledger.INVALID_RESPONSE, exception_type=SETTLED)
+    outcome = Outcome(ledger.INVALID_RESPONSE, exception_type=ledger.SETTLED)
     if reply is not None:
         outcome = Outcome(ledger.RESPONSE_SAVED, reply=ledger.reply_json(JudgeReply(reply)))
     with rundir.locked(directory), opened(directory, write=True) as connection:

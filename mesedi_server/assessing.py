@@ -19,7 +19,7 @@ from evaluators.canonical import digest
 from evaluators.evidence import MissingEvidence
 from evaluators.version import EVALUATOR_REVISION
 from mesedi_server.errors import UnavailableError
-from mesedi_server.store import assessment_work, assessments, feedback, whole_answers
+from mesedi_server.store import assessment_work, assessments, feedback, judge_work, whole_answers
 from mesedi_server.store.assessment_work import DueLook
 from mesedi_server.store.assessments import GROUNDING, AssessmentRow
 from mesedi_server.store.database import Connection, Database, savepoint
@@ -78,6 +78,7 @@ def assess_due(database: Database, *, limit: int = BATCH, look_s: float = LOOK_S
     with database.transaction() as connection:
         looks = _claim(connection, limit)
         _look_at(connection, looks, look_s)
+        judge_work.queue(connection, [look.execution_pk for look in looks])
     return len(looks)
 
 
@@ -96,6 +97,7 @@ def assess_one(database: Database) -> bool:
             try:
                 with savepoint(connection):
                     _look_at(connection, looks, LOOK_S)
+                    judge_work.queue(connection, [look.execution_pk for look in looks])
             except UnavailableError:
                 raise
             except Exception:

@@ -46,7 +46,7 @@ def cli() -> None:
     """Catch the failing answers of LLM, agent and RAG pipelines.
 
     `up` starts everything on this machine. With MESEDI_DATABASE_URL and MESEDI_BROKER_URL set,
-    `web`, `worker` and `migrate` run on servers of your own.
+    `web`, `worker`, `judge-worker` and `migrate` run on servers of your own.
     """
 
 
@@ -81,6 +81,16 @@ def worker() -> None:
     settings = config.from_environment()
     migrating.check(settings.database_url)
     serve.worker(settings)
+
+
+@cli.command()
+def judge_worker() -> None:
+    """Ask the judges that projects have set, on MESEDI_DATABASE_URL and MESEDI_BROKER_URL."""
+    from mesedi_server import serve  # noqa: PLC0415 - other commands need no Celery
+
+    settings = config.from_environment()
+    migrating.check(settings.database_url)
+    serve.judge_worker(settings)
 
 
 @cli.command()

@@ -5,9 +5,14 @@ An empty variable counts as unset. `docs/settings.md` lists the same names for o
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mesedi_server.errors import ConfigurationError
+
+SHORTEST_SECRET = 32
+"""Characters that a secret key needs."""
+
+_FLAGS = {"": False, "0": False, "false": False, "1": True, "true": True}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +37,10 @@ class Settings:
     """Celery processes that examine executions."""
     public_url: str = ""
     """Address that people reach the pages at; empty: as the request says."""
+    secret_key: str = field(default="", repr=False)
+    """What the keys of judges are encrypted with; empty: none can be kept."""
+    private_judges: bool = False
+    """Whether a judge's address may be private: this machine, its network."""
 
 
 def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
@@ -50,6 +59,8 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
         web_workers=_count(environment, "MESEDI_WEB_WORKERS", 2),
         worker_processes=_count(environment, "MESEDI_WORKER_PROCESSES", 2),
         public_url=environment.get("MESEDI_PUBLIC_URL", "").rstrip("/"),
+        secret_key=_secret(environment, "MESEDI_SECRET_KEY"),
+        private_judges=_flag(environment, "MESEDI_PRIVATE_JUDGES"),
     )
 
 
@@ -58,6 +69,23 @@ def _needed(environment: Mapping[str, str], name: str) -> str:
     if not value:
         raise ConfigurationError(f"{name} is not set. `mesedi-server up` needs no settings at all.")
     return value
+
+
+def _secret(environment: Mapping[str, str], name: str) -> str:
+    """Read a secret, which no message shows."""
+    value = environment.get(name, "").strip()
+    if value and len(value) < SHORTEST_SECRET:
+        raise ConfigurationError(
+            f"{name} must have {SHORTEST_SECRET} characters or more: `openssl rand -base64 32`"
+        )
+    return value
+
+
+def _flag(environment: Mapping[str, str], name: str) -> bool:
+    text = environment.get(name, "").strip().lower()
+    if text not in _FLAGS:
+        raise ConfigurationError(f"{name} must be true or false, not {text!r}.")
+    return _FLAGS[text]
 
 
 def _number(environment: Mapping[str, str], name: str, default: float) -> float:

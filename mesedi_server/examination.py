@@ -19,7 +19,15 @@ from detectors import (
 )
 from mesedi_server import assessing, spikes
 from mesedi_server.errors import UnavailableError
-from mesedi_server.store import due_work, events, occurrences, projects, rollups, thresholds
+from mesedi_server.store import (
+    due_work,
+    events,
+    judge_work,
+    occurrences,
+    projects,
+    rollups,
+    thresholds,
+)
 from mesedi_server.store.database import Connection, Database, savepoint
 from mesedi_server.store.due_work import DueExecution
 from mesedi_server.store.events import Observed
@@ -143,6 +151,8 @@ def _examine(connection: Connection, due: list[DueExecution]) -> set[int]:
             for e in examinations
         ],
     )
+    # Its own count of what finds the queue full is such a row, too.
+    judge_work.queue(connection, [one.pk for one in due])
     return {one.project_pk for one in due if observed[one.pk].interventions}
 
 

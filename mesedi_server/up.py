@@ -10,7 +10,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-from mesedi_server import __version__, migrating
+from mesedi_server import __version__, migrating, sealing
 from mesedi_server.config import from_environment
 from mesedi_server.embedded import Addresses, EmbeddedServers
 from mesedi_server.errors import ConfigurationError
@@ -42,7 +42,9 @@ def run(data_dir: Path, host: str, port: int) -> int:
         migrating.upgrade(addresses.database_url)
         address_file(data_dir).write_text(f"{url}\n")
         welcome = _welcome(addresses.database_url, data_dir, url)
-        supervisor = Supervisor(_programs(addresses, host, port), check=servers.casualty)
+        secret = os.environ.get("MESEDI_SECRET_KEY") or sealing.secret_of_folder(data_dir)
+        programs = _programs(addresses, secret, host, port)
+        supervisor = Supervisor(programs, check=servers.casualty)
         threading.Thread(target=_greet, args=(url, welcome), daemon=True).start()
         return supervisor.run()
 
@@ -99,11 +101,12 @@ def _welcome(database_url: str, data_dir: Path, url: str) -> str:
     return "\n".join(lines)
 
 
-def _programs(addresses: Addresses, host: str, port: int) -> list[Program]:
+def _programs(addresses: Addresses, secret: str, host: str, port: int) -> list[Program]:
     mesedi = [sys.executable, "-m", "mesedi_server.cli"]
     environment = {
         "MESEDI_DATABASE_URL": addresses.database_url,
         "MESEDI_BROKER_URL": addresses.broker_url,
+        "MESEDI_SECRET_KEY": secret,
         # One of each keeps the memory of a laptop's server small.
         "MESEDI_WEB_WORKERS": os.environ.get("MESEDI_WEB_WORKERS") or "1",
         "MESEDI_WORKER_PROCESSES": os.environ.get("MESEDI_WORKER_PROCESSES") or "1",
@@ -111,6 +114,7 @@ def _programs(addresses: Addresses, host: str, port: int) -> list[Program]:
     return [
         Program("web", [*mesedi, "web", "--host", host, "--port", str(port)], environment),
         Program("worker", [*mesedi, "worker"], environment),
+        Program("judge worker", [*mesedi, "judge-worker"], environment),
     ]
 
 

@@ -101,7 +101,11 @@ def test_an_empty_variable_counts_as_unset():
 
 def test_every_task_is_started_by_beat():
     settings = Settings(database_url="postgresql:///x", broker_url="redis://y")
-    beat = {entry["task"] for entry in celery_app.create(settings).conf.beat_schedule.values()}
+    applications = (
+        celery_app.create(settings),
+        celery_app.create(settings, celery_app.JUDGE_QUEUE, celery_app.JUDGE_BEAT),
+    )
+    beat = {entry["task"] for each in applications for entry in each.conf.beat_schedule.values()}
     modules = (ROOT / "mesedi_server" / "tasks").glob("*.py")
     source = "".join(module.read_text() for module in modules)
 

@@ -3,7 +3,10 @@
 JudgeCallError
 ├── PromptTooLargeError    it was not sent
 ├── ConnectionFailedError  no connection, or one that broke
+│   └── NotConnectedError        no connection: nothing was sent
+│       └── PrivateAddressError  the host is at an address that is not to be called
 ├── TimedOutError          no whole reply in time
+│   └── NotConnectedInTimeError  not even a connection: nothing was sent
 ├── RedirectedError        the endpoint points elsewhere, and nothing follows
 ├── RateLimitedError       status 429
 ├── RequestRefusedError    another status from 400 to 499
@@ -19,6 +22,9 @@ An evaluation keeps the name of the class alone. No message holds a text or a ke
 class JudgeCallError(Exception):
     """A judge call brought no whole reply; its message is the text of its class by default."""
 
+    was_sent = True
+    """Whether anything of the request may have left; if not, the other end cannot have seen it."""
+
     def __init__(self, message: str = "") -> None:
         super().__init__(message or (self.__doc__ or ""))
 
@@ -26,13 +32,31 @@ class JudgeCallError(Exception):
 class PromptTooLargeError(JudgeCallError):
     """The prompt is larger than the declared most, and was not sent."""
 
+    was_sent = False
+
 
 class ConnectionFailedError(JudgeCallError):
     """There was no connection, or it broke."""
 
 
+class NotConnectedError(ConnectionFailedError):
+    """There was no connection, so nothing was sent."""
+
+    was_sent = False
+
+
+class PrivateAddressError(NotConnectedError):
+    """The host has a private address, which is not to be called."""
+
+
 class TimedOutError(JudgeCallError):
     """There was no whole reply in time."""
+
+
+class NotConnectedInTimeError(TimedOutError):
+    """There was no connection in time, so nothing was sent."""
+
+    was_sent = False
 
 
 class RedirectedError(JudgeCallError):

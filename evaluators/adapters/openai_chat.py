@@ -9,7 +9,7 @@ import math
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from evaluators.adapters import posting
@@ -84,6 +84,8 @@ class OpenAIChat:
             makes the most that a call can cost known: no token is shorter than a byte.
         max_reply_bytes: longer replies are not taken.
         parameters: more members of the request, as they are; part of the configuration.
+        is_public: connect to addresses of the public internet alone, whatever the URL's name
+            stands for.
 
     Raises FactoryError.
     """
@@ -104,6 +106,7 @@ class OpenAIChat:
         max_input_bytes: int | None = None,
         max_reply_bytes: int = MAX_REPLY_BYTES,
         parameters: Mapping[str, Any] | None = None,
+        is_public: bool = False,
     ) -> None:
         if api_key_variable is not None:
             api_key = _variable(api_key_variable)
@@ -116,7 +119,7 @@ class OpenAIChat:
         ):
             if value is not None:
                 _check_count(value, name)
-        self._address = _address(base_url)
+        self._address = replace(_address(base_url), is_public=is_public)
         self._key = api_key
         self._timeout_s = timeout_s
         self._prices = prices

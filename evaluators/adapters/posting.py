@@ -6,6 +6,7 @@ host's name (the system's resolver has limits of its own), and proxies, which ar
 """
 
 import io
+import ipaddress
 import re
 import socket
 import ssl
@@ -21,20 +22,27 @@ from urllib.parse import urlsplit
 
 from evaluators.adapters.errors import (
     ConnectionFailedError,
+    NotConnectedError,
+    NotConnectedInTimeError,
+    PrivateAddressError,
     ReplyTooLargeError,
     TimedOutError,
     UnreadableReplyError,
 )
 
+_TRANSLATED = ipaddress.IPv6Network("64:ff9b::/96")
+_TUNNELLED = ipaddress.IPv6Network("2002::/16")
+
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a request goes, in the parts of a URL."""
+    """Where a request goes, in the parts of a URL; `is_public` allows no private address."""
 
     is_secure: bool
     host: str
     port: int
     path: str
+    is_public: bool = False
 
 
 def address(url: str, path: str) -> Address:
@@ -152,8 +160,13 @@ class _Connection(HTTPConnection):
         self._open: socket.socket | None = None
 
     def connect(self) -> None:
-        self._open = _connected(self._address, self._deadline)
-        self._open = self._secured(self._open)
+        try:
+            self._open = _connected(self._address, self._deadline)
+            self._open = self._secured(self._open)
+        except TimeoutError as error:
+            raise NotConnectedInTimeError from error
+        except (OSError, UnicodeError) as error:  # a name that no resolver takes is a UnicodeError
+            raise NotConnectedError from error
         self.sock = cast("socket.socket", _TimedSocket(self._open, self._deadline))
 
     def hang_up(self) -> None:
@@ -199,10 +212,31 @@ class _TimedReader(io.RawIOBase):
         return self._socket.recv_into(buffer)
 
 
+def is_public(text: str) -> bool:
+    """Tell whether an IP address is one of the public internet; others stand for none of it."""
+    try:
+        address = ipaddress.ip_address(text.partition("%")[0])
+    except ValueError:
+        return False
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.ipv4_mapped is not None:
+            address = address.ipv4_mapped
+        elif address in _TRANSLATED or address in _TUNNELLED:
+            return False  # leads to an IPv4 address that could be any
+    return address.is_global and not address.is_multicast
+
+
 def _connected(address: Address, deadline: _Deadline) -> socket.socket:
-    """Try the addresses of a host one after the other."""
+    """Try the addresses of a host one after the other.
+
+    What is looked at is what is connected to: a name that is looked up twice can differ.
+    """
     problem: OSError = OSError("the host has no address")
     found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+    if address.is_public:
+        found = [each for each in found if is_public(str(each[4][0]))]
+        if not found:
+            raise PrivateAddressError
     for family, kind, protocol, _, place in found:
         plain = socket.socket(family, kind, protocol)
         try:

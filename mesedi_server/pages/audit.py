@@ -25,6 +25,8 @@ _ACTIONS = {
     "group.over_strict_taken_back": "Took an over-strict mark back",
     "group.reopened": "Opened a group again",
     "group.resolved": "Resolved a group",
+    "judge.changed": "Changed the judge",
+    "judge.call_settled": "Settled a judge call",
     "key.created": "Created an API key",
     "key.revoked": "Revoked an API key",
     "key.rotated": "Rotated an API key",

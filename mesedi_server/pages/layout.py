@@ -12,6 +12,8 @@ NOTICES = {
     "saved": "Saved. The next examinations judge by these values; what was judged before stays.",
     "settings_saved": "Saved. Pages and new links go by these settings from now on.",
     "as_before": "Nothing was changed: these settings are in force already.",
+    "judge_saved": "Saved. Answers are judged by these settings from now on.",
+    "call_settled": "Settled. Within seconds the answer is read by it; the call is never sent again.",
     "key_revoked": "Revoked. Within seconds no server accepts the key any more.",
     "member_added": "Added. The project is in the person's list from now on.",
     "role_changed": "Done. The role counts from the next page on.",

@@ -548,8 +548,9 @@ judge_settings = Table(
     _needed("is_on", Boolean(), "false"),
     _needed("url", Text()),
     _needed("model", Text()),
-    # Encrypted with the server's own key, which is not in the database.
+    # Encrypted with the server's own key, which is not in the database; its last characters, to tell keys apart.
     Column("key_ciphertext", LargeBinary),
+    Column("key_hint", Text),
     _needed("calls_per_day", Integer()),
     _needed("calls_per_month", Integer()),
     _needed("concurrency", Integer(), "1"),
@@ -559,6 +560,14 @@ judge_settings = Table(
     _needed("min_correctness", Integer(), "7"),
     _time("changed_at", required=True, now=True),
     _needed("changed_by", Text()),
+    # How it goes: a judge that cannot be used is left alone for a while.
+    _needed("failures", Integer(), "0"),
+    _time("failing_since"),
+    _time("ask_after"),
+    Column("last_error", Text),
+    _time("last_error_at"),
+    # Answers that found the queue full.
+    _needed("not_queued", BigInteger(), "0"),
 )
 
 # The ledger: a call is reserved before it is sent, its reply is saved before it is read.
@@ -595,8 +604,16 @@ judge_work = Table(
     _project(),
     _time("due_at", required=True, now=True),
     _needed("tries", Integer(), "0"),
+    # The call that was reserved for it; several answers can share one.
+    Column("cache_key", Text),
     PrimaryKeyConstraint("execution_pk", "answer_id"),
     Index("ix_judge_work_due_at", "project_pk", "due_at"),
+    Index(
+        "ix_judge_work_cache_key",
+        "project_pk",
+        "cache_key",
+        postgresql_where=text("cache_key IS NOT NULL"),
+    ),
 )
 
 # What people say of answers; a correction is a row of its own, the last one counts.

@@ -7,7 +7,7 @@ from celery import Celery
 
 from detectors import DETECTORS
 from mesedi_server import examination
-from mesedi_server.store import people, projects, retention, sign_in_attempts
+from mesedi_server.store import judge_calls, people, projects, retention, sign_in_attempts
 from mesedi_server.store.database import Database
 from mesedi_server.tasks.celery_app import DELETE_OLD, DELETE_OUTDATED
 from mesedi_server.tasks.putting_off import next_time
@@ -53,6 +53,8 @@ def _delete_of(database: Database, project_pk: int, give_up_at: float) -> int:
             # Read again for each batch: who switches retention off means at once.
             project = projects.get(connection, project_pk)
             count = retention.delete_old(connection, project, CLASSES, limit=BATCH)
+            if project.retention_days is not None:
+                judge_calls.forget_old(connection, project_pk, days=project.retention_days)
         deleted += count
         if count < BATCH:
             break

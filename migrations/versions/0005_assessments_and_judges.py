@@ -64,6 +64,7 @@ def upgrade() -> None:
         sa.Column("url", sa.Text(), nullable=False),
         sa.Column("model", sa.Text(), nullable=False),
         sa.Column("key_ciphertext", sa.LargeBinary(), nullable=True),
+        sa.Column("key_hint", sa.Text(), nullable=True),
         sa.Column("calls_per_day", sa.Integer(), nullable=False),
         sa.Column("calls_per_month", sa.Integer(), nullable=False),
         sa.Column("concurrency", sa.Integer(), server_default=sa.text("1"), nullable=False),
@@ -77,6 +78,12 @@ def upgrade() -> None:
             nullable=False,
         ),
         sa.Column("changed_by", sa.Text(), nullable=False),
+        sa.Column("failures", sa.Integer(), server_default=sa.text("0"), nullable=False),
+        sa.Column("failing_since", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("ask_after", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("last_error", sa.Text(), nullable=True),
+        sa.Column("last_error_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("not_queued", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
         sa.ForeignKeyConstraint(
             ["project_pk"],
             ["projects.pk"],
@@ -202,6 +209,7 @@ def upgrade() -> None:
             "due_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False
         ),
         sa.Column("tries", sa.Integer(), server_default=sa.text("0"), nullable=False),
+        sa.Column("cache_key", sa.Text(), nullable=True),
         sa.ForeignKeyConstraint(
             ["execution_pk"],
             ["executions.pk"],
@@ -217,6 +225,13 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("execution_pk", "answer_id", name=op.f("pk_judge_work")),
     )
     op.create_index("ix_judge_work_due_at", "judge_work", ["project_pk", "due_at"], unique=False)
+    op.create_index(
+        "ix_judge_work_cache_key",
+        "judge_work",
+        ["project_pk", "cache_key"],
+        unique=False,
+        postgresql_where=sa.text("cache_key IS NOT NULL"),
+    )
     op.add_column(
         "projects",
         sa.Column("assesses_all", sa.Boolean(), server_default=sa.text("false"), nullable=False),
@@ -225,6 +240,11 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     op.drop_column("projects", "assesses_all")
+    op.drop_index(
+        "ix_judge_work_cache_key",
+        table_name="judge_work",
+        postgresql_where=sa.text("cache_key IS NOT NULL"),
+    )
     op.drop_index("ix_judge_work_due_at", table_name="judge_work")
     op.drop_table("judge_work")
     op.drop_index("ix_assessments_recent", table_name="assessments")

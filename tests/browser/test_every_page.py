@@ -36,6 +36,7 @@ SIGNED_IN = (
     "/p/{project}/thresholds",
     "/p/{project}/thresholds/grounding_failure",
     "/p/{project}/settings",
+    "/p/{project}/settings/judge",
     "/p/{project}/settings/keys",
     "/p/{project}/settings/members",
     "/p/{project}/settings/audit-log",

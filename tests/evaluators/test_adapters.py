@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from evaluators import judges
-from evaluators.adapters import OpenAIChat, PriceTable, from_environment, from_function
+from evaluators.adapters import OpenAIChat, PriceTable, from_environment, from_function, posting
 from evaluators.adapters import errors as told
 from evaluators.errors import FactoryError
 from evaluators.factories import load
@@ -320,16 +320,48 @@ def test_a_handshake_without_an_answer_ends_with_the_timeout():
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         judge = OpenAIChat(f"https://127.0.0.1:{deaf.getsockname()[1]}", "m", timeout_s=0.3)
 
-        with pytest.raises(told.TimedOutError):
+        with pytest.raises(told.TimedOutError) as raised:
             judge.evaluate(REQUEST)
+
+    assert not raised.value.was_sent
 
 
 def test_an_endpoint_that_is_not_there_is_raised():
     with socket.create_server(("127.0.0.1", 0)) as closed:
         url = f"http://127.0.0.1:{closed.getsockname()[1]}"
 
-    with pytest.raises(told.ConnectionFailedError):
+    with pytest.raises(told.NotConnectedError) as raised:
         OpenAIChat(url, "m").evaluate(REQUEST)
+
+    assert isinstance(raised.value, told.ConnectionFailedError)
+    assert not raised.value.was_sent
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]"])
+def test_a_public_judge_is_never_asked_at_a_private_address(host):
+    with serving(answer()) as server:
+        url = f"http://{host}:{server.server_port}/v1"
+        with pytest.raises(told.PrivateAddressError):
+            OpenAIChat(url, "m", is_public=True).evaluate(REQUEST)
+
+    assert server.asked == []
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "127.0.0.1", "10.0.0.1", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1",
+        "0.0.0.0", "224.0.0.1", "255.255.255.255", "::", "::1", "fe80::1%eth0", "fd00::1",
+        "::ffff:10.0.0.1", "64:ff9b::a00:1", "2002:a00:1::", "no address",
+    ],
+)  # fmt: skip
+def test_these_addresses_are_not_public(address):
+    assert not posting.is_public(address)
+
+
+@pytest.mark.parametrize("address", ["1.1.1.1", "2606:4700:4700::1111", "::ffff:1.1.1.1"])
+def test_these_addresses_are_public(address):
+    assert posting.is_public(address)
 
 
 def test_plain_text_on_a_secure_port_is_raised():

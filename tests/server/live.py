@@ -89,6 +89,13 @@ def worker_process(settings: Settings, **environment: str) -> Iterator[subproces
         yield process
 
 
+@contextmanager
+def judge_worker_process(settings: Settings, **environment: str) -> Iterator[subprocess.Popen]:
+    """Run `mesedi-server judge-worker`, beat included, until the block ends."""
+    with _running(["judge-worker"], settings, environment) as (process, _):
+        yield process
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import threading
@@ -138,6 +139,22 @@ def test_a_first_start_is_usable_at_once_and_a_second_goes_on_with_the_data(data
         assert second.found(r"/sign-in\?token=\S+")
         assert second.call("GET", "/failure-groups", reader)["failure_groups"] == groups
         assert [group["signature"] for group in groups] == ["grounding_failure:ragas:faithfulness"]
+
+
+def test_the_secret_key_is_made_once_and_reaches_all_processes(data, port):
+    judge = {"url": "https://judge.example.com/v1", "model": "m", "key": "sk-0123456789abcdef"}
+
+    with up(data, port) as first:
+        secret = (data / "secret-key").read_text()
+        admin = command(data, "create-key", "--project", "default", "--scopes", "admin")
+        assert first.call("PUT", "/project/judge", admin, judge)["judge"]["has_key"]
+        first.interrupt()
+    with up(data, port) as second:
+        second.interrupt()
+
+    assert (data / "secret-key").read_text() == secret
+    assert stat.S_IMODE((data / "secret-key").stat().st_mode) == 0o600
+    assert secret.strip() not in first.printed + second.printed
 
 
 def test_commands_reach_a_stopped_server_too(data, port):

@@ -16,6 +16,7 @@ from tests.server.tenants import Caller, Tenant
 
 OPEN_TO_ALL = {"/health", "/ready"}
 ARGUMENTS = {
+    "call_id": "call-1",
     "execution_id": "exec-1",
     "group_id": "grp-0123456789abcdef",
     "detector": "grounding_failure",

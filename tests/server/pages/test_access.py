@@ -20,6 +20,7 @@ READ = (
     "/thresholds",
     "/thresholds/grounding_failure",
     "/settings",
+    "/settings/judge",
     "/settings/keys",
     "/settings/members",
 )

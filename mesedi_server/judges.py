@@ -1,0 +1,156 @@
+"""What admins do to their project's judge: set it, see how it is doing, settle a call; for pages and API alike."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from evaluators import ledger
+from evaluators.adapters import OpenAIChat, posting
+from evaluators.errors import FactoryError
+from evaluators.judges import JudgeReply
+from evaluators.ledger import Outcome
+from mesedi_server import sealing
+from mesedi_server.config import Settings
+from mesedi_server.errors import RefusedError
+from mesedi_server.judging import key_context, why_not
+from mesedi_server.schemas.group_states import clean
+from mesedi_server.sealing import NoSecretKeyError
+from mesedi_server.store import judge_calls, judge_settings, judge_work
+from mesedi_server.store.database import Connection
+from mesedi_server.store.judge_calls import Spent, Unknown
+from mesedi_server.store.judge_settings import JudgeSettings, NewKey
+from mesedi_server.store.projects import Project
+
+NOWHERE_TO_KEEP_IT = (
+    "key: this server has no secret key to encrypt it with. Whoever runs the server sets"
+    " MESEDI_SECRET_KEY (docs/settings.md) and starts it again"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a project's judge is doing."""
+
+    settings: JudgeSettings | None
+    spent: Spent
+    waiting: int
+    """Answers in the queue."""
+    unknown_count: int
+    unknown: list[Unknown]
+    """Calls whose outcome nobody knows, the newest."""
+
+    @property
+    def why_not(self) -> str | None:
+        """Why no call is made now: off, day, month, paused or busy."""
+        return "off" if self.settings is None else why_not(self.settings, self.spent)
+
+
+def standing(connection: Connection, project_pk: int) -> Standing:
+    """Read how a project's judge is doing."""
+    return Standing(
+        judge_settings.of_project(connection, project_pk),
+        judge_calls.spent(connection, project_pk),
+        judge_work.count(connection, project_pk),
+        *judge_calls.unknown(connection, project_pk),
+    )
+
+
+def change(
+    connection: Connection,
+    project: Project,
+    given: Mapping[str, Any],
+    server: Settings,
+    *,
+    actor: str,
+) -> bool:
+    """Set a project's judge.
+
+    Args:
+        connection: an open transaction.
+        project: whose judge.
+        given: as `schemas.judges.SETTINGS` gives it.
+        server: the server's settings.
+        actor: who does it.
+
+    Returns:
+        Whether anything was changed.
+
+    Raises:
+        RefusedError: the address is none, or not allowed; the key cannot be kept, or belongs to another address.
+    """
+    check_address(given["url"], given["model"], private_judges=server.private_judges)
+    key = given.get("key")
+    return judge_settings.change(
+        connection,
+        project,
+        given,
+        None if key is None else _sealed(key, project, server.secret_key),
+        is_key_removed="key" in given and key is None,
+        actor=actor,
+    )
+
+
+def check_address(url: str, model: str, *, private_judges: bool) -> None:
+    """Refuse what is no address of a judge, and what this server's operator does not allow.
+
+    Names are not looked up here: where they lead is checked whenever a judge is connected to.
+
+    Raises:
+        RefusedError: it is such an address.
+    """
+    try:
+        OpenAIChat(url, model)
+    except FactoryError as error:
+        raise RefusedError(f"url: {str(error).replace('base_url', 'the address')}") from error
+    if private_judges:
+        return
+    address = urlsplit(url)
+    host = (address.hostname or "").rstrip(".")
+    if host == "localhost" or host.endswith(".localhost") or _is_private(host):
+        raise RefusedError(
+            "url: a private address. Whoever runs the server allows them with MESEDI_PRIVATE_JUDGES"
+        )
+    if address.scheme != "https":
+        raise RefusedError("url: https, please: answers and key must not travel in clear")
+
+
+def settle(
+    connection: Connection, project: Project, call_id: str, given: Mapping[str, Any], *, actor: str
+) -> None:
+    """Say what became of a call whose outcome is unknown; it is never sent again.
+
+    Args:
+        connection: an open transaction.
+        project: whose call.
+        call_id: the call.
+        given: as `schemas.judges.SETTLEMENT` gives it.
+        actor: who does it.
+
+    Raises:
+        NotFoundError: there is no such call.
+        ConflictError: its outcome is known.
+        RefusedError: the reason is blank.
+    """
+    reason = clean(given["reason"])
+    if not reason:
+        raise RefusedError("reason: must not be blank")
+    outcome = Outcome(ledger.INVALID_RESPONSE, exception_type=ledger.SETTLED)
+    if given["reply"] is not None:
+        reply = ledger.reply_json(JudgeReply(given["reply"]))
+        outcome = Outcome(ledger.RESPONSE_SAVED, reply=reply)
+    judge_calls.settle(connection, project, call_id, outcome, reason, actor=actor)
+
+
+def _is_private(host: str) -> bool:
+    """Tell whether a host is written as an IP address that is private; also 127.1, 0x7f000001 and 2130706433."""
+    is_written_out = ":" in host or host.replace(".", "").isdigit() or host.startswith("0x")
+    return is_written_out and not posting.is_public(host)
+
+
+def _sealed(key: str, project: Project, secret: str) -> NewKey:
+    try:
+        sealed = sealing.seal(secret, key, key_context(project))
+    except NoSecretKeyError as error:
+        raise RefusedError(NOWHERE_TO_KEEP_IT) from error
+    return NewKey(sealed, judge_settings.hint_of(key))

@@ -1,0 +1,110 @@
+"""A project's judge: the form that sets it, what it has cost, what waits, and what nobody knows the outcome of."""
+
+from typing import Any
+
+from flask import Blueprint, redirect, request, url_for
+
+from mesedi_server import judges
+from mesedi_server.errors import RefusedError
+from mesedi_server.pages import filters
+from mesedi_server.pages.access import Answer, Visit, at_least
+from mesedi_server.pages.layout import render
+from mesedi_server.runtime import runtime
+from mesedi_server.schemas import judges as schema
+from mesedi_server.schemas.bodies import load
+from mesedi_server.store.judge_settings import CHANGED, JudgeSettings
+from mesedi_server.store.judge_work import MAX_WAITING
+
+blueprint = Blueprint("judge", __name__, url_prefix="/p/<project_id>/settings/judge")
+
+ANSWERS = {
+    "failing": "answers of executions in a grounding group",
+    "sample": "a sample of all answers",
+    "all": "all answers",
+}
+"""Which answers can be judged, and how the form says it."""
+
+_NUMBERS = ("calls_per_day", "calls_per_month", "concurrency", "sample_percent", "min_correctness")
+
+
+@blueprint.get("")
+@at_least("viewer")
+def show(visit: Visit) -> Answer:
+    """Show how the judge is doing, and the form that sets it."""
+    return _page(visit)
+
+
+@blueprint.post("")
+@at_least("admin")
+def save(visit: Visit) -> Answer:
+    """Set the judge."""
+    try:
+        given = load(schema.SETTINGS, _sent())
+        is_changed = judges.change(
+            visit.connection, visit.project, given, runtime().settings, actor=visit.actor
+        )
+    except RefusedError as error:
+        return _page(visit, error)
+    return _back(visit, "judge_saved" if is_changed else "as_before")
+
+
+@blueprint.post("/calls/<call_id>/settle")
+@at_least("admin")
+def settle(visit: Visit, call_id: str) -> Answer:
+    """Say what became of a call whose outcome is unknown."""
+    reply = request.form.get("reply", "")
+    content = {"reply": reply if reply.strip() else None, "reason": request.form.get("reason", "")}
+    try:
+        given = load(schema.SETTLEMENT, content)
+        judges.settle(visit.connection, visit.project, call_id, given, actor=visit.actor)
+    except RefusedError as error:
+        return _page(visit, error)
+    return _back(visit, "call_settled")
+
+
+def _sent() -> dict[str, Any]:
+    form = request.form
+    sent: dict[str, Any] = {
+        "is_on": "is_on" in form,
+        "url": form.get("url", "").strip(),
+        "model": form.get("model", ""),
+        "answers": form.get("answers", ""),
+        **{name: filters.whole_number(form.get(name, "")) for name in _NUMBERS},
+    }
+    if "remove_key" in form:
+        sent["key"] = None
+    elif key := form.get("key", "").strip():
+        sent["key"] = key
+    return sent
+
+
+def _page(visit: Visit, fault: RefusedError | None = None) -> Answer:
+    standing = judges.standing(visit.connection, visit.project.pk)
+    # What was typed comes back, but for the key.
+    is_form = fault is not None and "url" in request.form
+    shown = (
+        {**request.form, "is_on": "is_on" in request.form} if is_form else _shown(standing.settings)
+    )
+    return render(
+        "judge.html",
+        200 if fault is None else fault.status,
+        standing=standing,
+        judge=standing.settings,
+        shown=shown,
+        answers=ANSWERS,
+        has_secret_key=bool(runtime().settings.secret_key),
+        private_judges=runtime().settings.private_judges,
+        limits=schema,
+        most_waiting=MAX_WAITING,
+        fault=fault,
+    )
+
+
+def _shown(settings: JudgeSettings | None) -> dict[str, Any]:
+    if settings is None:
+        return dict(schema.USUAL)
+    return {name: getattr(settings, name) for name in CHANGED}
+
+
+def _back(visit: Visit, said: str) -> Answer:
+    return redirect(url_for(".show", project_id=visit.project.project_id, said=said), 303)

@@ -1,0 +1,80 @@
+"""How a project may have its answers judged, and what a person may say about a call."""
+
+from typing import Any
+
+from marshmallow import RAISE, Schema, ValidationError, fields, validate, validates_schema
+
+from mesedi_server.schemas.names import Name
+
+ANSWERS = ("failing", "sample", "all")
+MAX_URL = 500
+MAX_MODEL = 200
+MAX_KEY = 1_000
+MAX_CALLS_PER_DAY = 10_000
+MAX_CALLS_PER_MONTH = 100_000
+MAX_CONCURRENCY = 8
+HIGHEST = 10
+MAX_REASON = 500
+MAX_REPLY = 200_000
+
+USUAL = {
+    "is_on": False,
+    "url": "",
+    "model": "",
+    "calls_per_day": 100,
+    "calls_per_month": 1_000,
+    "concurrency": 1,
+    "answers": "failing",
+    "sample_percent": 10,
+    "min_correctness": 7,
+}
+"""What a project without a judge begins with."""
+
+
+def _number(lowest: int, highest: int, name: str) -> fields.Integer:
+    return fields.Integer(
+        strict=True, load_default=USUAL[name], validate=validate.Range(lowest, highest)
+    )
+
+
+class _JudgeSettings(Schema):
+    class Meta:
+        unknown = RAISE
+
+    is_on = fields.Boolean(load_default=False, truthy={True}, falsy={False})
+    url = fields.String(required=True, validate=validate.Length(1, MAX_URL))
+    model = Name(longest=MAX_MODEL, shortest=1, required=True)
+    calls_per_day = _number(0, MAX_CALLS_PER_DAY, "calls_per_day")
+    calls_per_month = _number(0, MAX_CALLS_PER_MONTH, "calls_per_month")
+    concurrency = _number(1, MAX_CONCURRENCY, "concurrency")
+    answers = fields.String(load_default=USUAL["answers"], validate=validate.OneOf(ANSWERS))
+    sample_percent = _number(0, 100, "sample_percent")
+    min_correctness = _number(0, HIGHEST, "min_correctness")
+    # Absent: the one that is there stays. None: it is removed. No message shows it.
+    key = fields.String(
+        allow_none=True,
+        validate=[
+            validate.Length(1, MAX_KEY, error="between 1 and {max} characters."),
+            validate.Regexp(r"[!-~]+\Z", error="ASCII characters without spaces."),
+        ],
+    )
+
+    @validates_schema
+    def _check_sample(self, data: dict[str, Any], **_: Any) -> None:
+        if data["answers"] == "sample" and not data["sample_percent"]:
+            raise ValidationError("from 1 to 100.", "sample_percent")
+
+
+class _Settlement(Schema):
+    class Meta:
+        unknown = RAISE
+
+    # None: the judge gave none.
+    reply = fields.String(
+        load_default=None, allow_none=True, validate=validate.Length(1, MAX_REPLY)
+    )
+    reason = fields.String(required=True, validate=validate.Length(1, MAX_REASON))
+
+
+SETTINGS = _JudgeSettings()
+SETTLEMENT = _Settlement()

@@ -1,0 +1,217 @@
+"""The ledger of judge calls on PostgreSQL, by the rules of `evaluators.ledger`: one row a call, finished once.
+
+A call is reserved in a transaction that holds the project's judge settings (`judge_settings.locked`), so that no two
+processes spend the same budget.
+"""
+
+import json
+from dataclasses import asdict
+from datetime import datetime, timedelta
+from uuid import uuid4
+
+from msgspec import Struct
+from sqlalchemy import ColumnElement, delete, func, insert, not_, select, update
+
+from evaluators.ledger import ABANDONED, RUNNING, UNKNOWN_OUTCOME, Outcome, cache_key
+from mesedi_server.errors import ConflictError, NotFoundError
+from mesedi_server.store import audit_log, judge_work
+from mesedi_server.store.database import Connection
+from mesedi_server.store.projects import Project
+from mesedi_server.store.tables import judge_calls
+
+COUNTED_DAYS = 33
+"""Longer than any month, in any time zone."""
+UNKNOWN_SHOWN = 50
+"""Calls of unknown outcome that are listed, the newest."""
+
+_c = judge_calls.c
+
+
+class Call(Struct, frozen=True, kw_only=True):
+    """A call as it is stored; `judge`, `request`, `reply` and `settlement` are JSON texts."""
+
+    call_id: str
+    cache_key: str
+    judge: str
+    request: str
+    status: str
+    reply: str | None
+    exception_type: str | None
+    started_at: datetime
+    finished_at: datetime | None
+    settlement: str | None
+
+    @property
+    def settlement_reason(self) -> str | None:
+        """What a person gave as the reason, if one settled the call."""
+        return None if self.settlement is None else str(json.loads(self.settlement)["reason"])
+
+
+class Spent(Struct, frozen=True):
+    """Calls of a project that are reserved or made; those that were never sent are none."""
+
+    today: int
+    this_month: int
+    under_way: int
+
+
+class Unknown(Struct, frozen=True):
+    """A call whose outcome nobody knows, for a person to settle."""
+
+    call_id: str
+    started_at: datetime
+    exception_type: str | None
+
+
+_COLUMNS = [_c[name] for name in Call.__struct_fields__]
+
+# Days and months begin at the midnights of the project's zone.
+_SPENT = """
+WITH begins AS MATERIALIZED (
+    SELECT date_trunc('day', now() AT TIME ZONE time_zone) AT TIME ZONE time_zone AS day,
+        date_trunc('month', now() AT TIME ZONE time_zone) AT TIME ZONE time_zone AS month
+    FROM projects WHERE pk = %(project)s)
+SELECT count(*) FILTER (WHERE started_at >= day), count(*) FILTER (WHERE started_at >= month),
+    (SELECT count(*) FROM judge_calls WHERE project_pk = %(project)s AND status = 'running')
+FROM begins LEFT JOIN judge_calls c ON c.project_pk = %(project)s AND c.started_at >= month
+"""
+
+_ABANDON = """
+UPDATE judge_calls SET status = %(unknown)s, exception_type = %(abandoned)s, finished_at = now()
+WHERE status = 'running' AND started_at < now() - %(age)s * interval '1 second'
+"""
+
+
+def spent(connection: Connection, project_pk: int) -> Spent:
+    """Count the calls of a project's day and month, in its time zone."""
+    return Spent(*connection.exec_driver_sql(_SPENT, {"project": project_pk}).one())
+
+
+def of_key(connection: Connection, project_pk: int, key: str) -> Call | None:
+    """Read the one call with this cache key."""
+    return _one(connection, project_pk, _c.cache_key == key)
+
+
+def of_id(connection: Connection, project_pk: int, call_id: str) -> Call:
+    """Read a call.
+
+    Raises:
+        NotFoundError: the project has none of this id.
+    """
+    call = _one(connection, project_pk, _c.call_id == call_id)
+    if call is None:
+        raise NotFoundError("judge call")
+    return call
+
+
+def reserve(connection: Connection, project_pk: int, judge: str, request: str) -> str:
+    """Store a call that is about to be sent, and return its id; a second one with its key is an error."""
+    call_id = f"call-{uuid4().hex}"
+    connection.execute(
+        insert(judge_calls).values(
+            project_pk=project_pk,
+            call_id=call_id,
+            cache_key=cache_key(request, judge),
+            judge=judge,
+            request=request,
+            status=RUNNING,
+        )
+    )
+    return call_id
+
+
+def release(connection: Connection, call_id: str) -> None:
+    """Take back a reservation of which nothing was sent."""
+    connection.execute(delete(judge_calls).where(_c.call_id == call_id, _c.status == RUNNING))
+
+
+def finish(connection: Connection, call_id: str, outcome: Outcome) -> bool:
+    """Store how a running call ended; False: it has ended already, and this comes too late."""
+    changed = connection.execute(
+        update(judge_calls)
+        .where(_c.call_id == call_id, _c.status == RUNNING)
+        .values(**asdict(outcome), finished_at=func.now())
+    )
+    return changed.rowcount == 1
+
+
+def abandon(connection: Connection, *, age_s: float) -> int:
+    """End the calls that dead processes left behind, and return how many: nobody knows what became of them.
+
+    Args:
+        connection: an open transaction.
+        age_s: calls that are older cannot be under way.
+    """
+    parameters = {"unknown": UNKNOWN_OUTCOME, "abandoned": ABANDONED, "age": age_s}
+    return connection.exec_driver_sql(_ABANDON, parameters).rowcount
+
+
+def settle(
+    connection: Connection,
+    project: Project,
+    call_id: str,
+    outcome: Outcome,
+    reason: str,
+    *,
+    actor: str,
+) -> None:
+    """Store what a person found out about a call whose outcome was unknown; it is never sent again.
+
+    The answers that waited for it are read anew.
+
+    Raises:
+        NotFoundError: there is no such call.
+        ConflictError: its outcome is known.
+    """
+    call = of_id(connection, project.pk, call_id)
+    settlement = {"reason": reason, "settled_by": actor, "status": call.status}
+    changed = connection.execute(
+        update(judge_calls)
+        .where(_c.call_id == call_id, _c.status == UNKNOWN_OUTCOME)
+        .values(**asdict(outcome), finished_at=func.now(), settlement=json.dumps(settlement))
+    )
+    if changed.rowcount != 1:
+        raise ConflictError(f"the outcome of {call_id} is known: {call.status}; nothing to settle")
+    judge_work.queue_unknown(connection, project.pk, call.cache_key)
+    details = {"reason": reason, "status": outcome.status}
+    audit_log.note(
+        connection, project.pk, actor, "judge.call_settled", subject=call_id, details=details
+    )
+
+
+def forget_old(connection: Connection, project_pk: int, *, days: int) -> None:
+    """Delete the texts of calls that are older than a project keeps its executions, and later the calls.
+
+    Calls count in the budgets of their month, so that they stay for `COUNTED_DAYS` in any case.
+    """
+    is_old = (
+        _c.project_pk == project_pk,
+        _c.started_at < func.now() - timedelta(days=days),
+        _c.status != RUNNING,
+    )
+    is_counted = _c.started_at >= func.now() - timedelta(days=COUNTED_DAYS)
+    connection.execute(delete(judge_calls).where(*is_old, not_(is_counted)))
+    connection.execute(
+        update(judge_calls)
+        .where(*is_old, is_counted, _c.request != "")
+        .values(request="", reply=None)
+    )
+
+
+def unknown(connection: Connection, project_pk: int) -> tuple[int, list[Unknown]]:
+    """Count the calls whose outcome nobody knows, and list the newest."""
+    are_unknown = (_c.project_pk == project_pk, _c.status == UNKNOWN_OUTCOME)
+    count = connection.execute(select(func.count()).where(*are_unknown)).scalar_one()
+    rows = connection.execute(
+        select(_c.call_id, _c.started_at, _c.exception_type)
+        .where(*are_unknown)
+        .order_by(_c.started_at.desc(), _c.pk.desc())
+        .limit(UNKNOWN_SHOWN)
+    )
+    return count, [Unknown(*row) for row in rows]
+
+
+def _one(connection: Connection, project_pk: int, condition: ColumnElement[bool]) -> Call | None:
+    statement = select(*_COLUMNS).where(_c.project_pk == project_pk, condition)
+    row = connection.execute(statement).mappings().one_or_none()
+    return None if row is None else Call(**row)

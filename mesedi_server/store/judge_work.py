@@ -1,0 +1,199 @@
+"""Answers that wait for a judge: bounded, and gone with the transaction that stores what became of them.
+
+A row without a key has not been asked about; with one, its call is under way or has ended and is to be read.
+"""
+
+from collections.abc import Collection
+from typing import Any
+
+from msgspec import Struct
+
+from mesedi_server.store.assessments import FAITHFULNESS, GROUNDING, MAX_ID_CHARS
+from mesedi_server.store.database import Connection
+from mesedi_server.store.json_text import json_text, read_json
+
+MAX_WAITING = 1_000
+"""Answers of a project that wait; when so many do, newer ones are not queued but counted."""
+MAX_ANSWERS = 50
+"""Answers of one execution that are judged, its newest."""
+
+
+class Waiting(Struct, frozen=True):
+    """An answer that this transaction has claimed."""
+
+    execution_pk: int
+    execution_id: str
+    answer_id: str
+    cache_key: str | None
+
+
+_ANSWER_ID = f"coalesce(left(payload ->> 'answer_id', {MAX_ID_CHARS}), '')"
+
+_IS_ANY_ON = "SELECT EXISTS (SELECT FROM judge_settings WHERE is_on)"
+
+# An answer that came in before it was judged has been judged, unless
+# grounding knows another wording of it; the judge's own look decides for good.
+_QUEUE = f"""
+WITH looked_at AS MATERIALIZED (
+    SELECT x.project_pk, x.pk, s.answers, s.sample_percent
+    FROM jsonb_array_elements_text(%(executions)s::jsonb) AS wanted (pk)
+    JOIN executions x ON x.pk = wanted.pk::bigint
+    JOIN judge_settings s ON s.project_pk = x.project_pk AND s.is_on
+    WHERE s.answers <> 'failing' OR EXISTS (SELECT FROM occurrences o JOIN failure_groups g ON g.pk = o.group_pk
+        WHERE o.execution_pk = x.pk AND g.failure_class = 'grounding_failure')
+), given AS (
+    SELECT l.*, e.answer_id, max(e.received_at) AS received_at
+    FROM looked_at l CROSS JOIN LATERAL (
+        SELECT {_ANSWER_ID} AS answer_id, received_at FROM events
+        WHERE execution_pk = l.pk AND event_type = 'answer'
+        ORDER BY sequence DESC, timestamp DESC, event_id DESC LIMIT {MAX_ANSWERS}) e
+    GROUP BY l.project_pk, l.pk, l.answers, l.sample_percent, e.answer_id
+), wanted AS (
+    SELECT project_pk, pk, answer_id,
+        row_number() OVER (PARTITION BY project_pk ORDER BY pk, answer_id) AS place
+    FROM given n
+    WHERE (answers <> 'sample' OR (hashtextextended(pk || ' ' || answer_id, 0) & 1073741823) %% 100 < sample_percent)
+        AND NOT EXISTS (SELECT FROM assessments a WHERE a.execution_pk = n.pk AND a.answer_id = n.answer_id
+            AND a.evaluator = '{FAITHFULNESS}' AND a.assessed_at > n.received_at
+            AND NOT EXISTS (SELECT FROM assessments g WHERE g.execution_pk = n.pk AND g.answer_id = n.answer_id
+                AND g.evaluator = '{GROUNDING}' AND g.answer_digest <> a.answer_digest))
+        AND NOT EXISTS (SELECT FROM judge_work w WHERE w.execution_pk = n.pk AND w.answer_id = n.answer_id)
+), room AS MATERIALIZED (
+    SELECT project_pk, %(most)s - (SELECT count(*) FROM judge_work w WHERE w.project_pk = p.project_pk) AS left_over
+    FROM (SELECT DISTINCT project_pk FROM wanted) p
+), queued AS (
+    INSERT INTO judge_work (project_pk, execution_pk, answer_id)
+    SELECT project_pk, pk, answer_id FROM wanted JOIN room USING (project_pk) WHERE place <= left_over
+    ORDER BY pk, answer_id ON CONFLICT DO NOTHING
+)
+UPDATE judge_settings s SET not_queued = not_queued + turned_away
+FROM (SELECT project_pk, count(*) AS turned_away FROM wanted JOIN room USING (project_pk)
+    WHERE place > left_over GROUP BY project_pk) o
+WHERE s.project_pk = o.project_pk
+"""
+
+_PROJECTS = """
+SELECT project_pk FROM judge_settings s
+WHERE EXISTS (SELECT FROM judge_work w WHERE w.project_pk = s.project_pk AND w.due_at <= now()) ORDER BY project_pk
+"""
+
+_NEXT_UNASKED = """
+SELECT w.execution_pk, x.execution_id, w.answer_id, w.cache_key
+FROM judge_work w JOIN executions x ON x.pk = w.execution_pk
+WHERE w.project_pk = %(project)s AND w.due_at <= now() AND w.cache_key IS NULL
+ORDER BY w.due_at, w.execution_pk, w.answer_id LIMIT 1 FOR UPDATE OF w SKIP LOCKED
+"""
+
+_NEXT_ANSWERED = """
+SELECT w.execution_pk, x.execution_id, w.answer_id, w.cache_key
+FROM judge_work w JOIN executions x ON x.pk = w.execution_pk
+JOIN judge_calls c ON c.project_pk = w.project_pk AND c.cache_key = w.cache_key AND c.status <> 'running'
+WHERE w.project_pk = %(project)s AND w.due_at <= now() AND w.cache_key IS NOT NULL
+ORDER BY w.due_at, w.execution_pk, w.answer_id LIMIT 1 FOR UPDATE OF w SKIP LOCKED
+"""
+
+_ANSWER = f"""
+SELECT payload::text FROM events
+WHERE execution_pk = %(execution)s AND event_type = 'answer' AND {_ANSWER_ID} = %(answer)s
+ORDER BY sequence DESC, timestamp DESC, event_id DESC LIMIT 1
+"""
+
+_ONE = "WHERE execution_pk = %(execution)s AND answer_id = %(answer)s"
+
+_QUEUE_UNKNOWN = f"""
+INSERT INTO judge_work (project_pk, execution_pk, answer_id, cache_key)
+SELECT project_pk, execution_pk, answer_id, %(key)s FROM assessments
+WHERE project_pk = %(project)s AND evaluator = '{FAITHFULNESS}' AND outcome = 'unknown_outcome'
+ON CONFLICT DO NOTHING
+"""
+
+
+def queue(
+    connection: Connection, execution_pks: Collection[int], *, most: int = MAX_WAITING
+) -> None:
+    """Queue the answers of some executions that their project wants judged and that are not yet.
+
+    Call it last in a transaction: a full queue is counted in a row that others wait for.
+
+    Args:
+        connection: an open transaction.
+        execution_pks: the executions.
+        most: answers of a project that wait; two transactions at once can queue a few more.
+    """
+    # Where nobody has a judge, that is all that an examination pays for it.
+    if execution_pks and connection.exec_driver_sql(_IS_ANY_ON).scalar_one():
+        parameters = {"executions": json_text(list(execution_pks)), "most": most}
+        connection.exec_driver_sql(_QUEUE, parameters)
+
+
+def projects_that_wait(connection: Connection) -> list[int]:
+    """List the projects with answers that are due."""
+    return list(connection.exec_driver_sql(_PROJECTS).scalars())
+
+
+def next_unasked(connection: Connection, project_pk: int) -> Waiting | None:
+    """Claim an answer that nobody has asked about."""
+    row = connection.exec_driver_sql(_NEXT_UNASKED, {"project": project_pk}).one_or_none()
+    return None if row is None else Waiting(*row)
+
+
+def next_answered(connection: Connection, project_pk: int) -> Waiting | None:
+    """Claim an answer whose call has ended."""
+    row = connection.exec_driver_sql(_NEXT_ANSWERED, {"project": project_pk}).one_or_none()
+    return None if row is None else Waiting(*row)
+
+
+def payload_of(connection: Connection, waiting: Waiting) -> Any:
+    """Read the answer event that counts, whole; None: there is none any more."""
+    text = connection.exec_driver_sql(_ANSWER, _key(waiting)).scalar_one_or_none()
+    return None if text is None else read_json(text)
+
+
+def set_key(connection: Connection, waiting: Waiting, key: str | None) -> None:
+    """Note which call an answer waits for; None: it is to be asked about anew."""
+    parameters = _key(waiting) | {"key": key}
+    connection.exec_driver_sql(f"UPDATE judge_work SET cache_key = %(key)s {_ONE}", parameters)
+
+
+def unask(connection: Connection, project_pk: int, key: str) -> None:
+    """Let the answers that wait for a call which was taken back wait to be asked about."""
+    connection.exec_driver_sql(
+        "UPDATE judge_work SET cache_key = NULL, tries = tries + 1"
+        " WHERE project_pk = %(project)s AND cache_key = %(key)s",
+        {"project": project_pk, "key": key},
+    )
+
+
+def put_off(connection: Connection, waiting: Waiting) -> None:
+    """Leave an answer that cannot be dealt with alone for an hour."""
+    connection.exec_driver_sql(
+        f"UPDATE judge_work SET due_at = now() + interval '1 hour' {_ONE}", _key(waiting)
+    )
+
+
+def done(connection: Connection, waiting: Waiting) -> None:
+    """Take an answer out of the queue."""
+    connection.exec_driver_sql(f"DELETE FROM judge_work {_ONE}", _key(waiting))
+
+
+def count(connection: Connection, project_pk: int) -> int:
+    """Count the answers of a project that wait."""
+    statement = "SELECT count(*) FROM judge_work WHERE project_pk = %(project)s"
+    return int(connection.exec_driver_sql(statement, {"project": project_pk}).scalar_one())
+
+
+def forget_unasked(connection: Connection, project_pk: int) -> None:
+    """Empty the queue of a project, but for what has been asked already."""
+    connection.exec_driver_sql(
+        "DELETE FROM judge_work WHERE project_pk = %(project)s AND cache_key IS NULL",
+        {"project": project_pk},
+    )
+
+
+def queue_unknown(connection: Connection, project_pk: int, key: str) -> None:
+    """Queue the answers of unknown outcome, to be read anew: one of them may have waited for the call of this key."""
+    connection.exec_driver_sql(_QUEUE_UNKNOWN, {"project": project_pk, "key": key})
+
+
+def _key(waiting: Waiting) -> dict[str, Any]:
+    return {"execution": waiting.execution_pk, "answer": waiting.answer_id}
