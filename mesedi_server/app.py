@@ -13,6 +13,7 @@ from mesedi_server.config import Settings, from_environment
 from mesedi_server.errors import RefusedError, UnavailableError
 from mesedi_server.pages import addresses, errors
 from mesedi_server.runtime import Runtime
+from mesedi_server.slots import Slots
 from mesedi_server.store.database import Database
 from mesedi_server.tasks import celery_app
 from mesedi_server.tasks.wakeups import waker_for
@@ -39,6 +40,7 @@ def create_app(settings: Settings | None = None) -> Flask:
     api.register(app)
     pages.register(app)
     _register_errors(app)
+    app.wsgi_app = Slots(app.wsgi_app, settings.web_threads)  # type: ignore[method-assign]
     return app
 
 

@@ -10,6 +10,7 @@ from granian import Granian
 from granian.constants import Interfaces
 from granian.log import LogLevels
 
+from mesedi_server import slots
 from mesedi_server.config import Settings
 from mesedi_server.store.database import Database
 from mesedi_server.tasks import assess, celery_app, detect, judge, moving, sweep
@@ -21,12 +22,13 @@ STOP_S = 5
 def web(settings: Settings, host: str, port: int) -> None:
     """Answer requests until told to stop."""
     Granian(
-        "mesedi_server.gateway:create",
+        "mesedi_server.app:create_app",
         factory=True,
-        interface=Interfaces.RSGI,
+        interface=Interfaces.WSGI,
         address=host,
         port=port,
         workers=settings.web_workers,
+        blocking_threads=settings.web_threads + slots.WAITING,
         workers_kill_timeout=STOP_S,
         websockets=False,
         log_level=LogLevels.error,

@@ -70,6 +70,8 @@ def _received(request: Request) -> bytes:
         if len(body) > MAX_BYTES:
             _read_away(stream)
             raise RefusedError(f"the body is larger than {MAX_BYTES} bytes", 413)
+    if len(body) < (request.content_length or 0):
+        raise RefusedError("the body ends before the length that was announced")
     return bytes(body)
 
 

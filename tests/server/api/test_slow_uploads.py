@@ -8,12 +8,10 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from mesedi_server import gateway
-from mesedi_server.api.bodies import MAX_BYTES
 from tests.factories import make_event
 from tests.server.live import ANSWER_S, LiveServer, start, web_process
 
-STALLED = 16
+STALLED = 100
 AT_ONCE_S = 1.0
 MIB = 1024 * 1024
 
@@ -56,44 +54,17 @@ def test_stalled_uploads_do_not_hold_up_other_requests(server, tenant, begin):
     assert max(posted[1], read[1]) < AT_ONCE_S
 
 
-def test_an_upload_that_stalls_is_put_off_and_its_connection_closed(server, tenant):
-    with upload(server, tenant.ingest.key, 1000, b"[") as connection:
-        begun = time.monotonic()
-        received = b"".join(iter(lambda: connection.recv(4096), b""))
-
-    assert received.startswith(b"HTTP/1.1 503 ")
-    assert b"retry-after: 1" in received.lower()
-    assert gateway.GRACE_S - 1 < time.monotonic() - begun < gateway.GRACE_S + 5
-
-
-def test_an_upload_may_take_longer_than_the_grace_if_it_keeps_its_pace(server, tenant):
+def test_an_upload_may_take_its_time(server, tenant):
     body = json.dumps([make_event(payload={"text": "x" * (2 * MIB - 1000)})]).encode()
     parts = 24
     size = len(body) // parts + 1
     with upload(server, tenant.ingest.key, len(body)) as connection:
         for at in range(0, len(body), size):
             connection.sendall(body[at : at + size])
-            time.sleep((gateway.GRACE_S + 2) / parts)
+            time.sleep(5 / parts)
         received = connection.recv(4096)
 
     assert b'"accepted":1' in received
-
-
-def test_large_bodies_at_once_are_bounded_and_small_ones_still_taken(server, tenant):
-    part = b"[" + b" " * (MAX_BYTES - 1000)
-    most = gateway.MAX_HELD_BYTES // MAX_BYTES
-    with ExitStack() as stack:
-        for _ in range(most):
-            stack.enter_context(upload(server, tenant.ingest.key, MAX_BYTES, part))
-        refused = stack.enter_context(upload(server, tenant.ingest.key, MAX_BYTES))
-        refused.sendall(part[: 4 * MIB])
-        answer = refused.recv(4096)
-        small = server.send("POST", "/events", [make_event()], tenant.ingest.key)
-
-    assert answer.startswith(b"HTTP/1.1 503 ")
-    assert small.json["accepted"] == 1
-    large = [make_event(payload={"text": "x" * MIB})]
-    assert server.send("POST", "/events", large, tenant.ingest.key).json["accepted"] == 1
 
 
 def test_a_body_that_ends_early_is_not_taken(server, tenant):
