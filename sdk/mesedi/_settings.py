@@ -73,10 +73,10 @@ class Settings:
     def _check_number(self, name: str) -> None:
         value = getattr(self, name)
         if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
-            raise ConfigurationError(f"{name} must be a finite number")
+            raise ConfigurationError(f"{name.removesuffix('_s')} must be a finite number")
         if value < 0 or (value == 0 and name in _POSITIVE):
             least = "greater than 0" if name in _POSITIVE else "0 or more"
-            raise ConfigurationError(f"{name} must be {least}")
+            raise ConfigurationError(f"{name.removesuffix('_s')} must be {least}")
 
     @property
     def address(self) -> SplitResult:

@@ -36,6 +36,15 @@ def upload(server: LiveServer, key: str, announced: int, begin: bytes = b"") -> 
         yield connection
 
 
+def answer_to(connection: socket.socket, body: bytes) -> bytes:
+    """Send on and read the answer; empty where the connection was closed before all was sent."""
+    try:
+        connection.sendall(body)
+        return connection.recv(4096)
+    except ConnectionError:
+        return b""
+
+
 def timed(server: LiveServer, *request):
     begun = time.monotonic()
     answer = server.send(*request)
@@ -86,11 +95,10 @@ def test_large_bodies_at_once_are_bounded_and_small_ones_still_taken(server, ten
         for _ in range(most):
             stack.enter_context(upload(server, tenant.ingest.key, MAX_BYTES, part))
         refused = stack.enter_context(upload(server, tenant.ingest.key, MAX_BYTES))
-        refused.sendall(part[: 4 * MIB])
-        answer = refused.recv(4096)
+        answer = answer_to(refused, part[: 4 * MIB])
         small = server.send("POST", "/events", [make_event()], tenant.ingest.key)
 
-    assert answer.startswith(b"HTTP/1.1 503 ")
+    assert answer == b"" or answer.startswith(b"HTTP/1.1 503 ")
     assert small.json["accepted"] == 1
     large = [make_event(payload={"text": "x" * MIB})]
     assert server.send("POST", "/events", large, tenant.ingest.key).json["accepted"] == 1
