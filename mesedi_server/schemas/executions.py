@@ -15,6 +15,9 @@ STARTED = "started"
 OPEN = frozenset({STARTED, "awaiting_human"})
 """Statuses of an execution that goes on."""
 
+MAX_TEXT = 32_768
+"""Characters of a crash's signature or a summary; what goes beyond is cut off."""
+
 _INT64 = validate.Range(min=-(2**63), max=2**63 - 1)
 
 
@@ -64,6 +67,17 @@ class _Label(fields.String):
         super().__init__(allow_none=True, validate=_check_length)
 
 
+class _Text(fields.String):
+    """A text that may be long, and is cut where it is too long: its execution matters more than its end."""
+
+    def __init__(self) -> None:
+        super().__init__(allow_none=True)
+
+    def _deserialize(self, *args: Any, **kwargs: Any) -> Any:
+        value = super()._deserialize(*args, **kwargs)
+        return value and value[:MAX_TEXT]
+
+
 class _Duration(fields.Integer):
     """Milliseconds; fewer than none, as from a clock that was set back, are not known."""
 
@@ -86,9 +100,9 @@ class _Facts(Schema):
     total_tokens_in = fields.Integer(strict=True, allow_none=True, validate=_INT64)
     total_tokens_out = fields.Integer(strict=True, allow_none=True, validate=_INT64)
     estimated_cost_usd = fields.Float(allow_none=True)
-    crash_signature = _Label()
-    input_summary = fields.String(allow_none=True)
-    output_summary = fields.String(allow_none=True)
+    crash_signature = _Text()
+    input_summary = _Text()
+    output_summary = _Text()
     release = _Label()
     environment = _Label()
 

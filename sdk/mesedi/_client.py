@@ -132,7 +132,7 @@ def configure(
             api_key=key,
             base_url=(from_environment("BASE_URL", base_url) or DEFAULT_BASE_URL).rstrip("/"),
             timeout_s=timeout,
-            flush_interval_s=flush_interval_ms / 1000,
+            flush_interval_s=_seconds(flush_interval_ms),
             batch_size=batch_size,
             batch_bytes=batch_bytes,
             max_queue=max_queue,
@@ -148,6 +148,12 @@ def configure(
             labels=given(labels),
         )
     )
+
+
+def _seconds(milliseconds: float) -> float:
+    if not isinstance(milliseconds, int | float):
+        raise ConfigurationError("flush_interval_ms must be a number")
+    return milliseconds / 1000
 
 
 def capture() -> tuple[Client, list[Piece]]:

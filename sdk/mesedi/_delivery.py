@@ -1,13 +1,13 @@
-"""One request after the other: what goes next, and what its answer does to the lanes."""
+"""What goes next, and what its answer does to the lanes."""
 
 import itertools
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from mesedi._backoff import Backoff
-from mesedi._courier import UNREACHABLE, Courier
+from mesedi._courier import MOST_AT_ONCE, UNREACHABLE, Answer, Couriers, Request
 from mesedi._guard import say_once, unsay
 from mesedi._ids import Ids
 from mesedi._lanes import Lane, Lanes
@@ -17,6 +17,8 @@ from mesedi._spelling import Spelled, Speller
 from mesedi._tally import Tally
 from mesedi._verdicts import Fate, Verdict, judge
 
+_SETTLED = (Fate.TAKEN, Fate.SPLIT, Fate.REFUSED)
+_FOR_ALL = (Fate.PAUSE, Fate.HELD)
 _ALONE_FROM = 2  # strikes from which a lane no longer shares a batch with others
 
 
@@ -35,7 +37,7 @@ class Delivery:
         self._speller = Speller(settings, ids)
         self._batch_bytes = settings.batch_bytes
         self._reports_in_row = 0
-        self.courier = Courier(settings)
+        self.couriers = Couriers(settings)
         self.lanes = Lanes(time.monotonic)
         self.backoff = Backoff(settings.max_backoff_s)
         self.events = Tally()
@@ -48,13 +50,13 @@ class Delivery:
     def step(self) -> bool:
         """Send the next request; False when nothing is ready."""
         self.lanes.wake_due()
-        if self._reports_in_row < self._settings.batch_size and self._send_report():
-            self._reports_in_row += 1
+        if self._reports_in_row < self._settings.batch_size and (sent := self._send_reports()):
+            self._reports_in_row += sent
             return True
         self._reports_in_row = 0
         parcels = self._gather()
         if not parcels:
-            return self._send_report()
+            return self._send_reports() > 0
         self._send_events(parcels)
         return True
 
@@ -78,28 +80,44 @@ class Delivery:
 
     # Starts and ends
 
-    def _send_report(self) -> bool:
-        lane = self.lanes.next_reporting()
-        if lane is None:
-            return False
-        report = lane.pieces[0]
-        if not is_report(report):
-            raise TypeError(type(report))
-        verdict = self._exchange(report.method, report.path, self._spelled(report))
+    def _send_reports(self) -> int:
+        """Send the next report of some executions, at once; answers how many."""
+        lanes = self._next_reporting()
+        if not lanes:
+            return 0
+        answers = self.couriers.send_all([self._request(lane) for lane in lanes])
+        waiting: list[tuple[Lane, Verdict]] = []
+        for lane, answer in zip(lanes, answers, strict=True):
+            if answer is None:
+                self.lanes.put_back(lane)
+                continue
+            verdict = self._judged(answer, _report_of(lane).method)
+            if verdict.fate not in _SETTLED:
+                waiting.append((lane, verdict))
+                continue
+            self._settle_report(lane, verdict)
+        self._wait(waiting)
+        return len(lanes)
+
+    def _next_reporting(self) -> list[Lane]:
+        """Take out as many lanes as may report at once: one to see whether a sick server is well."""
+        most = 1 if self.backoff.failures else MOST_AT_ONCE
+        lanes = (self.lanes.next_reporting() for _ in range(most))
+        return [lane for lane in lanes if lane is not None]
+
+    def _request(self, lane: Lane) -> Request:
+        report = _report_of(lane)
+        body = self._speller.report(report).encode("utf-8", "replace")
+        return Request(report.method, report.path, body)
+
+    def _settle_report(self, lane: Lane, verdict: Verdict) -> None:
         if verdict.fate is Fate.TAKEN:
             self._settle(lane).sent()
-        elif verdict.fate in (Fate.SPLIT, Fate.REFUSED):
+        else:
             self._settle(lane).refuse(verdict.reason)
             say_once(f"report:{verdict.reason}", "A report was refused: %s", verdict.reason)
-        else:
-            self._wait([lane], verdict)
-            return True
         lane.strikes = 0
         self.lanes.put_back(lane)
-        return True
-
-    def _spelled(self, report: Report) -> bytes:
-        return self._speller.report(report).encode("utf-8", "replace")
 
     # Events
 
@@ -144,10 +162,10 @@ class Delivery:
             if verdict.fate is Fate.SPLIT and len(part) > 1:
                 half = len(part) // 2
                 parts += (part[half:], part[:half])
-            elif verdict.fate in (Fate.TAKEN, Fate.SPLIT, Fate.REFUSED):
+            elif verdict.fate in _SETTLED:
                 self._settle_part(part, verdict)
             else:
-                self._wait(lanes.values(), verdict)
+                self._wait([(lane, verdict) for lane in lanes.values()])
                 return
         for lane in lanes.values():
             lane.strikes = 0
@@ -158,7 +176,8 @@ class Delivery:
         if not texts:
             return Verdict(Fate.TAKEN)
         body = f"[{','.join(texts)}]".encode("utf-8", "replace")
-        verdict = self._exchange("POST", "/events", body)
+        answer = self.couriers.send(Request("POST", "/events", body))
+        verdict = self._judged(answer, "POST")
         if verdict.reason == "HTTP 413" and len(texts) > 1:
             self._batch_bytes = max(1, min(self._batch_bytes, len(body) // 2))
         return verdict
@@ -172,9 +191,11 @@ class Delivery:
                 continue
             self._account(tally, verdict, place)
             place += 1
-        if verdict.refused_unnamed:
-            self.events.sent(-verdict.refused_unnamed)
-            self.events.refuse("no reason given", verdict.refused_unnamed)
+        uncounted = 0 if verdict.counted is None else max(0, place - verdict.counted)
+        unsaid = min(place, verdict.refused_unnamed + uncounted)
+        if unsaid:
+            self.events.sent(-unsaid)
+            self.events.refuse("no reason given", unsaid)
 
     def _account(self, tally: Tally, verdict: Verdict, place: int) -> None:
         reason = verdict.refused.get(place)
@@ -191,12 +212,11 @@ class Delivery:
 
     # What both share
 
-    def _exchange(self, method: str, path: str, body: bytes) -> Verdict:
-        answer = self.courier.send(method, path, body)
+    def _judged(self, answer: Answer, method: str) -> Verdict:
         verdict = judge(answer, method)
         hopeless = answer is UNREACHABLE or verdict.fate is Fate.HELD
         self.hopeless_in_row = self.hopeless_in_row + 1 if hopeless else 0
-        if verdict.fate in (Fate.TAKEN, Fate.SPLIT, Fate.REFUSED):
+        if verdict.fate in _SETTLED:
             self.backoff.succeeded()
             unsay("trouble")
             unsay("held")
@@ -211,12 +231,15 @@ class Delivery:
             self._released[1] += piece.size
         return self.events if is_event(piece) else self.reports
 
-    def _wait(self, lanes: Iterable[Lane], verdict: Verdict) -> None:
-        """Let the lanes rest after a failure that may pass."""
-        everything = verdict.fate in (Fate.PAUSE, Fate.HELD)
-        self.backoff.failed(verdict.retry_after_s, everything=everything)
-        self._complain(verdict)
-        for lane in lanes:
+    def _wait(self, waiting: Sequence[tuple[Lane, Verdict]]) -> None:
+        """Let lanes rest after a failure that may pass; several at once count as one."""
+        if not waiting:
+            return
+        worst = next((v for _, v in waiting if v.fate in _FOR_ALL), waiting[0][1])
+        everything = worst.fate in _FOR_ALL
+        self.backoff.failed(worst.retry_after_s, everything=everything)
+        self._complain(worst)
+        for lane, verdict in waiting:
             if everything or self.backoff.outage:
                 self.lanes.put_back(lane)
                 continue
@@ -232,3 +255,10 @@ class Delivery:
             say_once("held", text, where, verdict.reason, level=logging.ERROR)
         else:
             say_once("trouble", "%s: %s. Events are kept and tried again", where, verdict.reason)
+
+
+def _report_of(lane: Lane) -> Report:
+    report = lane.pieces[0]
+    if not is_report(report):
+        raise TypeError(type(report))
+    return report

@@ -2,14 +2,16 @@
 
 import time
 from collections.abc import Mapping, Sequence
+from itertools import islice
 
 from mesedi import _client
 from mesedi._executions import current_execution, step
 from mesedi._pieces import Observation
-from mesedi._plain import plain, text
+from mesedi._plain import UNREADABLE, plain, printed, text
 from mesedi._readings import number, read_verdict
 
 _LLM_CALL = "llm_call"
+_MAX_PASSAGES = 1_000  # more than any judge reads; an iterable need not end
 _SEVERITIES = {"warning", "error", "critical"}
 
 
@@ -25,7 +27,7 @@ def emit_event(
     """Send an event of any type; `payload` is copied, what JSON lacks is named by its type."""
     step()
     if event_type == _LLM_CALL:
-        _count_tokens(payload or {})
+        _count_tokens(payload)
     send_event(event_type, payload, execution_id, event_id, duration_ms)
 
 
@@ -47,6 +49,7 @@ def record_answer(
         answer: what your pipeline said.
         contexts: the passages in order, as strings or objects with a text; an empty list
             says that nothing was found, None that nothing is known. A mapping goes as it is.
+            The first 1,000 are taken.
         answer_id: your own id; default: a new one.
         execution_id: the execution to attach it to.
         metadata: anything else worth keeping; copied.
@@ -88,10 +91,10 @@ def validator_result(
     payload: dict[str, object] = {
         "name": name,
         "passed": read_verdict(passed),
-        "severity": severity if severity in _SEVERITIES else "error",
+        "severity": told if (told := printed(severity)) in _SEVERITIES else "error",
     }
-    payload.update({"message": message} if message else {})
-    payload.update({"category": category} if category else {})
+    payload.update({"message": told} if (told := printed(message)) else {})
+    payload.update({"category": told} if (told := printed(category)) else {})
     send_event("validator_result", payload, execution_id)
 
 
@@ -121,9 +124,9 @@ def send_event(
     )
 
 
-def _count_tokens(payload: Mapping[str, object]) -> None:
+def _count_tokens(payload: object) -> None:
     run = current_execution()
-    if run is not None and run.meter is not None:
+    if run is not None and run.meter is not None and isinstance(payload, Mapping):
         used = [number(payload.get(name)) or 0 for name in ("input_tokens", "output_tokens")]
         run.meter.spend(int(used[0]), int(used[1]))
 
@@ -137,17 +140,23 @@ def place_of(execution_id: str | None) -> tuple[str, int | None]:
 
 
 def _context(contexts: Sequence[object] | Mapping[str, object] | None) -> object:
-    if contexts is None or isinstance(contexts, Mapping):
-        return contexts
-    passages = [contexts] if isinstance(contexts, str) else list(contexts)
-    return {"excerpts": [_passage(passage) for passage in passages]}
+    try:
+        if contexts is None or isinstance(contexts, Mapping):
+            return contexts
+        passages = [contexts] if isinstance(contexts, str) else islice(contexts, _MAX_PASSAGES)
+        return {"excerpts": [_passage(passage) for passage in passages]}
+    except Exception:  # noqa: BLE001 - foreign objects raise what they like
+        return UNREADABLE
 
 
 def _passage(passage: object) -> object:
     """Read a passage object as retrieval libraries have them; text and mappings stay."""
-    for name in ("page_content", "text", "content"):
-        words = getattr(passage, name, None)
-        if isinstance(words, str):
-            name_of = getattr(passage, "id", None)
-            return {"text": words} if name_of is None else {"id": name_of, "text": words}
+    try:
+        for name in ("page_content", "text", "content"):
+            words = getattr(passage, name, None)
+            if isinstance(words, str):
+                name_of = getattr(passage, "id", None)
+                return {"text": words} if name_of is None else {"id": name_of, "text": words}
+    except Exception:  # noqa: BLE001 - foreign objects raise what they like
+        return UNREADABLE
     return passage

@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import logging
+import time
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
@@ -10,22 +11,27 @@ logger = logging.getLogger("mesedi")
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
-_said: set[str] = set()
+_said: dict[str, float] = {}  # when
+_over: set[str] = set()  # may be said again
+_QUIET_S = 60.0  # between two lines about the same trouble, however often it comes back
 
 
 def say_once(key: str, text: str, *args: object, level: int = logging.WARNING) -> None:
-    """Log `text` the first time `key` comes up; never payloads, never keys."""
-    if key in _said:
+    """Log `text` the first time `key` comes up, and see `unsay`; never payloads, never keys."""
+    now = time.monotonic()
+    if key in _said and (key not in _over or now - _said[key] < _QUIET_S):
         return
     # Marked first: a log handler that calls back into the SDK must not come round again.
-    _said.add(key)
+    _said[key] = now
+    _over.discard(key)
     with contextlib.suppress(Exception):  # a broken log handler is not the caller's trouble
         logger.log(level, text, *args)
 
 
 def unsay(key: str) -> None:
-    """Let `key` be said again: its trouble had ended in between."""
-    _said.discard(key)
+    """Let `key` be said again, after a while: its trouble had ended in between."""
+    if key in _said:
+        _over.add(key)
 
 
 def harmless(func: Callable[_P, _R]) -> Callable[_P, _R | None]:

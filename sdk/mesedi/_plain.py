@@ -14,6 +14,8 @@ from typing import TypeAlias
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
+UNREADABLE = "<unreadable>"
+
 _MAX_DEPTH = 32
 _MAX_NODES = 10_000  # some 10 ms of copying: the longest that a call may hold its caller
 _MAX_INT_BITS = 64  # what every JSON reader takes; longer ones cannot even be printed cheaply
@@ -61,6 +63,13 @@ class _Copier:
         self.nodes = 0
 
     def copy(self, value: object, depth: int) -> Json:
+        """Copy one value; one that cannot be read becomes the word for it, and its neighbours stay."""
+        try:
+            return self._copy(value, depth)
+        except Exception:  # noqa: BLE001 - foreign objects raise what they like
+            return UNREADABLE
+
+    def _copy(self, value: object, depth: int) -> Json:
         self.nodes += 1
         self.size += _NODE_BYTES
         if isinstance(value, str):

@@ -271,6 +271,8 @@ def _test(row: _Object, grading: _Object) -> RowScore:
     reason = _clean(grading.get("reason") or row.get("error"))
     if _is_error(row):
         return RowScore("test", None, reason=_clean(row.get("error")) or reason, status="error")
+    if (failed := _unjudged(row, grading)) is not None:
+        return RowScore("test", None, reason=failed, status="error")
     if not _components(grading):
         # Without assertions promptfoo says "pass, 1": nothing was measured.
         return RowScore("test", None, reason=reason, status="not_scored")
@@ -279,6 +281,22 @@ def _test(row: _Object, grading: _Object) -> RowScore:
     status = None if score is not None else "not_scored"
     verdict = read_verdict(row.get("success"))
     return RowScore("test", score, verdict, threshold, reason=reason, status=status)
+
+
+def _unjudged(row: _Object, grading: _Object) -> str | None:
+    """Say why, if a row failed only since its graders did: that tells nothing of the answer."""
+    if read_verdict(row.get("success")) is not False:
+        return None
+    leaves = [component for component, parted in _each_once(_components(grading)) if not parted]
+    failed = [leaf for leaf in leaves if read_verdict(_either(leaf, "pass", "pass_")) is not True]
+    judged = [leaf for leaf in failed if not _judge_failed(leaf, _kind_of(leaf))]
+    if not failed or judged:
+        return None
+    return _clean(failed[0].get("reason")) or _clean(grading.get("reason")) or "a grader failed"
+
+
+def _kind_of(component: _Object) -> str:
+    return str((_assertion(component) or {}).get("type") or "")
 
 
 def _is_error(row: _Object) -> bool:

@@ -44,11 +44,14 @@ def read_score(value: object) -> Reading:
 
 def read_verdict(value: object) -> bool | None:
     """Read pass or fail; None is no verdict. The text "false" is False, never truthy."""
-    value = unwrapped(value)
-    if isinstance(value, str):
-        return _WORDS.get(value.strip().lower())
-    if isinstance(value, bool) or (isinstance(value, int | float) and value in (0, 1)):
-        return bool(value)
+    try:
+        value = unwrapped(value)
+        if isinstance(value, str):
+            return _WORDS.get(value.strip().lower())
+        if isinstance(value, bool) or (isinstance(value, int | float) and value in (0, 1)):
+            return bool(value)
+    except Exception:  # noqa: BLE001 - foreign objects raise what they like
+        return None
     return None
 
 

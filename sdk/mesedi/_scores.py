@@ -2,13 +2,14 @@
 
 import time
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from math import isfinite
 
 from mesedi import _client
 from mesedi._events import place_of
 from mesedi._executions import current_execution, step
 from mesedi._pieces import Score
-from mesedi._plain import Json, plain, text
+from mesedi._plain import Json, plain, printed, text
 from mesedi._readings import Reading, number, read_score, read_verdict
 from mesedi._tally import SAMPLED_OUT
 
@@ -93,12 +94,12 @@ def emit_eval_score(  # noqa: PLR0917 - the reference takes them by position
             sequence,
             time.time(),
             text(evaluator),
-            "" if metric is None else text(metric),
+            metric if type(metric) is str else printed(metric),
             score,
             passed,
             threshold if threshold is None else number(threshold),
-            higher_is_better is True or bool(higher_is_better),
-            reason if reason is None else text(reason),
+            higher_is_better is True or _is_true(higher_is_better),
+            reason if reason is None or type(reason) is str else printed(reason) or None,
             confidence if confidence is None else number(confidence),
             extra,
             event_id,
@@ -119,13 +120,25 @@ def _verdict_of(reading: Reading, passed: object, higher_is_better: object) -> o
     if passed is not None or reading.verdict is None:
         return passed
     spoken = (reading.label or "").lower() in _VERDICT_WORDS
-    return reading.verdict if spoken or higher_is_better else None
+    return reading.verdict if spoken or _is_true(higher_is_better) else None
+
+
+def _is_true(value: object) -> bool:
+    try:
+        return bool(value)
+    except Exception:  # noqa: BLE001 - foreign objects raise what they like
+        return True
 
 
 def _with_label(
     metadata: Mapping[str, object] | None, reading: Reading
 ) -> Mapping[str, object] | None:
-    return metadata if reading.label is None else {**(metadata or {}), "label": reading.label}
+    if reading.label is None:
+        return metadata
+    try:
+        return {**(metadata or {}), "label": reading.label}
+    except Exception:  # noqa: BLE001 - foreign objects raise what they like
+        return {"label": reading.label}
 
 
 def _extra(
@@ -136,12 +149,12 @@ def _extra(
 ) -> dict[str, Json]:
     extra: dict[str, Json] = {}
     if answer_id is not None:
-        extra["answer_id"] = text(answer_id)
+        extra["answer_id"] = printed(answer_id) or None
     ends = _ends(scale)
     if ends is not None:
         extra["scale"] = ends
     if status is not None:
-        extra["status"] = text(status)
+        extra["status"] = printed(status) or None
     if metadata is not None:
         extra["metadata"] = plain(metadata)[0]
     return extra
@@ -149,7 +162,10 @@ def _extra(
 
 def _ends(scale: Sequence[float] | None) -> list[Json] | None:
     """Read a scale; one that is none is left out, since the server refuses scores for it."""
-    ends = [] if scale is None else [number(end) for end in scale]
+    try:
+        ends = [] if scale is None else [number(end) for end in islice(scale, 3)]
+    except Exception:  # noqa: BLE001 - foreign objects raise what they like
+        return None
     if len(ends) != 2 or ends[0] is None or ends[1] is None or not ends[0] < ends[1]:  # noqa: PLR2004
         return None
     return [ends[0], ends[1]]

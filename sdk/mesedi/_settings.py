@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import isfinite
 from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
@@ -18,6 +19,13 @@ _POSITIVE = (
     "max_queue",
     "max_queue_bytes",
     "max_spool_bytes",
+)
+_NOT_NEGATIVE = (
+    "flush_interval_s",
+    "exit_timeout_s",
+    "max_backoff_s",
+    "max_event_bytes",
+    "max_answer_bytes",
 )
 _LEAST_EVENT_BYTES = 4_096  # room for every name, and for the marks of what was cut
 _KEY_PREFIX = "mesedi_sk_"
@@ -53,15 +61,22 @@ class Settings:
             raise ConfigurationError("api_key holds a blank or a control character")
         if self.address.scheme not in ("http", "https") or not self.address.hostname:
             raise ConfigurationError("base_url must look like https://host[:port][/path]")
-        for name in _POSITIVE:
-            if getattr(self, name) <= 0:
-                raise ConfigurationError(f"{name} must be greater than 0")
+        for name in (*_POSITIVE, *_NOT_NEGATIVE):
+            self._check_number(name)
         for name in ("max_event_bytes", "max_answer_bytes"):
             if getattr(self, name) < _LEAST_EVENT_BYTES:
                 raise ConfigurationError(f"{name} must be at least {_LEAST_EVENT_BYTES}")
         for evaluator, rate in self.sample_rates.items():
             if not isinstance(rate, int | float) or not 0 <= rate <= 1:
                 raise ConfigurationError(f"sample_rates[{evaluator!r}] must be between 0 and 1")
+
+    def _check_number(self, name: str) -> None:
+        value = getattr(self, name)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+            raise ConfigurationError(f"{name.removesuffix('_s')} must be a finite number")
+        if value < 0 or (value == 0 and name in _POSITIVE):
+            least = "greater than 0" if name in _POSITIVE else "0 or more"
+            raise ConfigurationError(f"{name.removesuffix('_s')} must be {least}")
 
     @property
     def address(self) -> SplitResult:

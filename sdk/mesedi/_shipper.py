@@ -145,7 +145,8 @@ class Shipper:
         self._delivery.backoff.lift()
         if self._spool is not None:
             stop_at -= min(_SAVING_S, max(0.0, stop_at - time.monotonic()) / 2)
-        self._delivery.courier.deadline = self._stop_at = stop_at
+        self._stop_at = stop_at
+        self._delivery.couriers.stop_at(stop_at)
         self._await_sender(stop_at)
         self._closed = True
         self._inbox.bell.ring()
@@ -156,7 +157,7 @@ class Shipper:
         self._closed = True
         if self._leftovers is not None:
             self._leftovers.let_go()
-        self._delivery.courier.disown()
+        self._delivery.couriers.disown()
 
     def _await_sender(self, stop_at: float) -> None:
         if self.undelivered():
@@ -216,7 +217,7 @@ class Shipper:
             self._delivery.lanes.line_up_again()
             self._deliver()
         finally:
-            self._delivery.courier.hang_up()
+            self._delivery.couriers.hang_up()
             self._thread = None
             self._ended.set()
 

@@ -31,6 +31,8 @@ class Verdict:
     retry_after_s: float | None = None
     refused: Mapping[int, str] = field(default_factory=dict)
     refused_unnamed: int = 0
+    counted: int | None = None
+    """How many events the server says it has, or refused; None: it does not say."""
 
 
 _BY_STATUS = {
@@ -75,7 +77,16 @@ def _acknowledgement(answer: Answer) -> Verdict:
     named = _named_refusals(body.get("errors"))
     rejected = body.get("rejected")
     total = rejected if isinstance(rejected, int) else 0
-    return Verdict(Fate.TAKEN, refused=named, refused_unnamed=max(0, total - len(named)))
+    unnamed = max(0, total - len(named))
+    return Verdict(Fate.TAKEN, refused=named, refused_unnamed=unnamed, counted=_counted(body))
+
+
+def _counted(body: dict[str, Json]) -> int | None:
+    accepted = body.get("accepted")
+    if not isinstance(accepted, int):
+        return None
+    others = (body.get(name) for name in ("duplicates", "rejected"))
+    return accepted + sum(other for other in others if isinstance(other, int))
 
 
 def _named_refusals(errors: Json) -> dict[int, str]:

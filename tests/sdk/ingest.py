@@ -57,6 +57,7 @@ class Ingest:
         self.order: list[str] = []
         self.duplicates: Counter = Counter()
         self.executions: dict[str, dict] = {}
+        self.latency_s = 0.0
         self.rule: Rule = lambda _request: None
         self.refuse: Callable[[dict], str | None] = lambda _event: None
         self.halts: dict[str, str] = {}
@@ -121,6 +122,7 @@ class Ingest:
             write(f"event: halt\ndata: {json.dumps({'reason': reason})}\n\n".encode())
 
     def answer(self, request: Request):
+        time.sleep(self.latency_s)
         with self._changed:
             self.requests.append(request)
             behaviour = self.rule(request)

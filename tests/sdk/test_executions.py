@@ -7,6 +7,8 @@ import mesedi
 import pytest
 from mesedi._crashes import crash_signature
 
+from tests.sdk.conftest import configure
+
 
 def runs(server):
     """The executions in the order of their starts: (start, end) bodies."""
@@ -72,9 +74,9 @@ def test_a_nested_execution_tells_its_parent(client, server):
             emit("inside")
         emit("after")
 
-    (first, _), (second, _) = runs(server)
-    assert "parent_execution_id" not in first
-    assert second["parent_execution_id"] == outer.id
+    starts = {start["execution_id"]: start for start, _ in runs(server)}
+    assert "parent_execution_id" not in starts[outer.id]
+    assert starts[inner.id]["parent_execution_id"] == outer.id
     assert homes(server) == {"before": outer.id, "inside": inner.id, "after": outer.id}
 
 
@@ -404,3 +406,32 @@ def test_configure_says_what_is_wrong(wrong):
         mesedi.configure(**{"api_key": "mesedi_sk_x", **wrong})
 
     assert "two" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"timeout": float("nan")},
+        {"timeout": float("inf")},
+        {"timeout": 0},
+        {"timeout": "10"},
+        {"flush_interval_ms": -1},
+        {"flush_interval_ms": float("nan")},
+        {"flush_interval_ms": "250"},
+        {"exit_timeout": -0.1},
+        {"exit_timeout": float("nan")},
+        {"max_backoff": float("nan")},
+        {"max_backoff": -1},
+        {"batch_size": True},
+        {"max_event_bytes": float("nan")},
+    ],
+)
+def test_a_number_that_cannot_be_used_is_refused_and_the_client_before_stays(server, wrong):
+    before = configure(server.url)
+
+    with pytest.raises(mesedi.ConfigurationError, match=next(iter(wrong)).removesuffix("_ms")):
+        mesedi.configure("mesedi_sk_test", server.url, **wrong)
+
+    mesedi.emit_eval_score("judge", "tone", 0.5)
+    assert before.flush(5) == 0
+    assert len(server.stored) == 1

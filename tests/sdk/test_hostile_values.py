@@ -1,5 +1,7 @@
 """What a caller hands over may be anything: nothing of it reaches the caller again, or stops what others sent."""
 
+import time
+
 import mesedi
 import pytest
 
@@ -75,3 +77,84 @@ def test_a_hook_that_answers_a_hostile_payload_drops_that_event_alone(server):
         for event in server.stored.values()
         if isinstance(event["payload"], dict)
     ]
+
+
+class Unprintable(str):
+    """A text that cannot be asked for."""
+
+    __slots__ = ()
+
+    def __str__(self):
+        raise ValueError
+
+    __repr__ = __str__
+
+
+class Undecided:
+    """As an array of several numbers: neither true nor false."""
+
+    def __bool__(self):
+        raise ValueError
+
+
+def endless():
+    while True:
+        yield "a passage"
+
+
+@pytest.mark.parametrize(
+    "make_side",
+    [
+        lambda: {"reason": Hostile()},
+        lambda: {"reason": Unprintable("x")},
+        lambda: {"answer_id": Hostile()},
+        lambda: {"status": Hostile()},
+        lambda: {"metadata": Hostile()},
+        lambda: {"metadata": {"a": Hostile(), "b": Unprintable("x")}},
+        lambda: {"metadata": 3},
+        lambda: {"scale": 5},
+        lambda: {"scale": Hostile()},
+        lambda: {"scale": endless()},
+        lambda: {"threshold": Hostile()},
+        lambda: {"confidence": Hostile()},
+        lambda: {"higher_is_better": Undecided()},
+        lambda: {"passed": Hostile()},
+        lambda: {"metric": Hostile()},
+    ],
+)
+def test_a_bad_side_field_costs_the_field_and_not_the_score(server, client, make_side):
+    mesedi.emit_eval_score(**{"evaluator": "judge", "metric": "tone", "score": 0.1, **make_side()})
+    mesedi.emit_eval_score(
+        **{"evaluator": "judge", "metric": "tone", "score": "weak", **make_side()}
+    )
+
+    assert mesedi.flush(timeout=10) == 0
+    assert [score["score"] for score in server.scores] == [0.1, None]
+    assert mesedi.stats().lost == 0
+
+
+@pytest.mark.parametrize(
+    "make_contexts",
+    [lambda: 3, Hostile, lambda: [Hostile(), "good"], endless, lambda: [1.5] * 10**6],
+)
+def test_a_bad_context_costs_no_answer_and_no_time(server, client, make_contexts):
+    contexts = make_contexts()
+    begun = time.monotonic()
+    mesedi.record_answer("question", "answer", contexts, execution_id="exec-1")
+    took = time.monotonic() - begun
+
+    assert mesedi.flush(timeout=10) == 0
+    (event,) = server.stored.values()
+    assert event["payload"]["answer"] == "answer"
+    assert took < 0.5
+
+
+def test_other_events_survive_bad_side_fields_too(server, client):
+    mesedi.validator_result(
+        "check", Hostile(), message=Hostile(), severity=["x"], category=Hostile()
+    )
+    mesedi.emit_event("llm_call", Hostile())
+    mesedi.checkpoint("place", detail=Hostile())
+
+    assert mesedi.flush(timeout=10) == 0
+    assert len(server.stored) == 3

@@ -276,3 +276,44 @@ def test_a_row_that_cannot_be_read_is_counted_and_its_neighbours_go_on(client, s
     assert mesedi.flush(5) == 0
     assert len([score for score in server.scores if score["metric_type"] == "test"]) == 2
     assert mesedi.stats().dropped == {"unreadable row": 1}
+
+
+def graded(*components):
+    return {
+        "success": False,
+        "score": 0,
+        "failureReason": 1,
+        "gradingResult": {
+            "pass": False,
+            "score": 0,
+            "reason": "no judge",
+            "componentResults": list(components),
+        },
+    }
+
+
+NO_JUDGE = {
+    "pass": False,
+    "score": 0,
+    "reason": "API call error: 500",
+    "assertion": {"type": "llm-rubric", "value": "polite"},
+    "metadata": {"graderError": True},
+}
+CONTAINS = {"score": 0, "reason": "no 'x'", "assertion": {"type": "contains", "value": "x"}}
+
+
+@pytest.mark.parametrize(
+    ("others", "passed", "status"),
+    [
+        ([], None, "error"),
+        ([{**CONTAINS, "pass": True, "score": 1}], None, "error"),
+        ([{**CONTAINS, "pass": False}], False, None),
+    ],
+)
+def test_a_row_that_only_its_grader_failed_is_unmeasured(server, client, others, passed, status):
+    mesedi.emit_promptfoo(graded(NO_JUDGE, *others))
+
+    assert mesedi.flush(5) == 0
+    (test,) = [score for score in server.scores if score["metric_type"] == "test"]
+    assert (test.get("passed"), test.get("status")) == (passed, status)
+    assert test["reason"] == ("API call error: 500" if status else "no judge")

@@ -240,8 +240,8 @@ def test_a_wrong_call_does_not_raise_and_is_counted(client, server, caplog, call
 
     assert mesedi.flush(5) == 0
     stats = mesedi.stats()
-    assert sum(stats.dropped.values()) + len(server.scores) == 1
-    assert not stats.complete or server.scores
+    assert sum(stats.dropped.values()) + len(server.stored) == 1
+    assert not stats.complete or server.stored
 
 
 def test_a_payload_is_copied_at_the_call(client, server):

@@ -562,3 +562,59 @@ def test_an_idle_sender_sleeps(client, server):
 
     assert time.clock_gettime(time.pthread_getcpuclockid(sender.ident)) - used < 0.005
     assert len(server.requests) == before
+
+
+def test_executions_at_a_distant_server_share_the_waiting(client, server):
+    server.latency_s = 0.1
+    begun = time.monotonic()
+    for _ in range(40):
+        with mesedi.execution():
+            emit(1)
+
+    assert client.flush(20) == 0
+    # One after the other, 40 starts and 40 ends alone would take eight seconds.
+    assert time.monotonic() - begun < 4.0
+    assert len({request.connection for request in server.requests}) <= 8
+    for execution in server.executions.values():
+        assert execution["calls"] == ["POST", "PATCH"]
+
+
+def test_a_server_that_is_down_is_asked_by_one_connection_at_a_time(server):
+    server.rule = lambda _request: Reply(503)
+    configure(server.url, max_backoff=0.1)
+    for _ in range(50):
+        with mesedi.execution():
+            pass
+    eventually(lambda: len(server.requests) >= 12)
+
+    assert len({request.connection for request in server.requests[8:]}) == 1
+
+
+def test_what_the_server_did_not_count_is_not_counted_as_sent(client, server):
+    counted_none = b'{"ok":true,"accepted":0,"rejected":0}'
+    server.rule = lambda request: Reply(200, counted_none) if is_events(request) else None
+    emit(3, execution_id="exec-1")
+
+    assert mesedi.flush(5) == 0
+    assert mesedi.stats().sent == 0
+    assert mesedi.stats().refused == {"no reason given": 3}
+
+
+def test_duplicates_and_answers_without_counts_are_sent(client, server):
+    answers = iter([b'{"ok":true,"accepted":1,"duplicates":2}', b'{"ok":true}'])
+    server.rule = lambda _request: Reply(200, next(answers))
+    for _ in range(2):
+        emit(3, execution_id="exec-1")
+        assert mesedi.flush(5) == 0
+
+    assert mesedi.stats().sent == 6
+
+
+def test_alternating_trouble_does_not_flood_the_log(client, server, caplog):
+    server.rule = lambda _request: Reply(503) if len(server.requests) % 2 else None
+    for _ in range(6):
+        emit(1, execution_id="exec-1")
+        assert mesedi.flush(10) == 0
+
+    assert len(server.requests) >= 12
+    assert len([r for r in caplog.records if "tried again" in r.message]) == 1

@@ -24,7 +24,10 @@ ARGUMENTS = {
     "key_id": "key-0123456789abcdef",
 }
 # Two calls make what they do not find: the id is another one in each project.
-MAKES_ITS_OWN = {("PATCH", "/executions/<path:execution_id>")}
+MAKES_ITS_OWN = {
+    ("PATCH", "/executions/<path:execution_id>"),
+    ("POST", "/executions/<path:execution_id>/halt"),
+}
 STREAM = ("GET", "/executions/<path:execution_id>/halt-stream")
 
 

@@ -4,7 +4,8 @@ import pytest
 
 from tests.factories import make_close, make_event, make_execution
 
-EITHER = ["release", "environment", "crash_signature"]
+EITHER = ["release", "environment"]
+TEXTS = ["crash_signature", "input_summary", "output_summary"]
 AT_POST = ["tenant_id", "parent_execution_id", "sdk_language", "sdk_version"]
 
 
@@ -17,6 +18,16 @@ def test_a_label_may_have_256_bytes_and_no_more(tenant, name):
     assert tenant.read.get("/executions/exec-1").json["execution"][name] == "é" * 128
     assert over.status_code == 400
     assert over.json["error"] == f"{name}: longer than 256 bytes."
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_text_is_cut_and_its_execution_closes_all_the_same(tenant, name):
+    close = make_close("crashed", **{name: "é" * 32_769})
+
+    assert tenant.ingest.patch("/executions/exec-1", close).status_code == 200
+    execution = tenant.read.get("/executions/exec-1").json["execution"]
+    assert execution[name] == "é" * 32_768
+    assert execution["closed_at"] is not None
 
 
 @pytest.mark.parametrize("name", EITHER)
