@@ -15,6 +15,7 @@ from urllib.parse import quote, urlencode
 
 from evaluators import rundir
 from evaluators.adapters import posting
+from evaluators.adapters.errors import NotConnectedError, TimedOutError
 from evaluators.adapters.posting import Address
 from evaluators.errors import DownloadError
 
@@ -96,10 +97,11 @@ def download(
             _check(response)
             _write(response, file)
             return _source(group, response.headers)
-    except TimeoutError as error:
+    except (TimeoutError, TimedOutError) as error:
         raise DownloadError(f"{group.server} does not answer in time") from error
-    except (OSError, HTTPException) as error:
-        words = str(error) or type(error).__name__
+    except (OSError, HTTPException, NotConnectedError) as error:
+        cause = error.__cause__ or error
+        words = str(cause) or type(cause).__name__
         raise DownloadError(f"{group.server} does not hand the group over: {words}") from error
 
 

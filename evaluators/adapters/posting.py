@@ -129,7 +129,8 @@ def getting(
         timeout_s: seconds for all of it, the reading included.
         silence_s: the most seconds without a byte.
 
-    Raises TimeoutError, OSError and HTTPException, here and where the body is read.
+    Raises NotConnectedError or TimedOutError without a connection; TimeoutError, OSError and
+    HTTPException after that, here and where the body is read.
     """
     connection = _Connection(address, _Deadline(timeout_s, silence_s))
     try:

@@ -208,6 +208,9 @@ def open_connection(address: SplitResult, timeout_s: float) -> http.client.HTTPC
     except (OSError, ValueError):
         connection.close()
         return None
+    except BaseException:  # the thread is being killed
+        connection.close()
+        raise
     return connection
 
 

@@ -464,6 +464,8 @@ def test_flush_waits_only_for_what_came_before(client, server):
 
 # The exception is the one that kills the thread; pytest would report it.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+# It can come between opening a connection and knowing of it.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_killed_sender_is_replaced_and_nothing_is_lost(client, server):
     gate = threading.Event()
 

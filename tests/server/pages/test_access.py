@@ -173,7 +173,13 @@ def test_a_viewer_is_offered_no_change(viewer, project, group, path):
     page = viewer.open(project + path.format(group=group))
 
     buttons = {text for form in page.forms for text in form.buttons}
-    assert buttons <= {"Sign out", "Filter", "Preview", "See what it would change"}
+    assert buttons <= {
+        "Sign out",
+        "Filter",
+        "Preview",
+        "See what it would change",
+        "Download the dataset",
+    }
 
 
 @pytest.mark.parametrize("given", [None, "", "wrong", "ü", "another session's"])
