@@ -93,6 +93,10 @@ test-ragas: $(READY)  ## Run emit_ragas on live results of ragas 0.4.3 (installs
 bench-eval: $(READY)  ## Measure capture and grounding beside alignmenter 0.3.5 (minutes; needs PyPI)
 	$(BIN)/python -m bench.evaluators $(ARGS)
 
+.PHONY: bench-judged
+bench-judged: $(READY)  ## Measure judged evaluations beside alignmenter 0.3.5 (about ten minutes; needs PyPI)
+	$(BIN)/python -m bench.judged $(ARGS)
+
 .PHONY: test-eval-kills
 test-eval-kills: $(READY)  ## Kill captures and evaluations a few hundred times (minutes)
 	MESEDI_EVAL_KILLS=100 $(BIN)/python -m pytest tests/evaluators/test_kills.py tests/evaluators/test_judge_kills.py $(ARGS)

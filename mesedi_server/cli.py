@@ -240,7 +240,7 @@ def demo(project: str, data: Path) -> None:
         with database.transaction() as connection:
             found = projects.by_name(connection, project)
         count = results.send(database, found)
-    click.echo(f"{count} executions are stored; their groups appear within seconds.")
+    click.echo(f"{count} executions are stored; their groups appear while the server runs.")
 
 
 @contextmanager

@@ -294,7 +294,7 @@ def _case(row: tuple[Any, ...]) -> Case:
         case_id,
         case_revision,
         split_group,
-        json.loads(tags),
+        [] if tags == "[]" else json.loads(tags),
         persona_id,
         record,
         answer,
