@@ -83,7 +83,11 @@ def _decision(report: Json) -> str:
 
 def _refuse_unlike(baseline: Json, candidate: Json) -> None:
     if _asked(baseline["spec"]) != _asked(candidate["spec"]):
-        raise ComparisonRefusedError("the two evaluations have different specs")
+        names = [f"{m['spec']['id']} {m['spec']['revision']}" for m in (baseline, candidate)]
+        raise ComparisonRefusedError(
+            f"the two evaluations have different specs: {' and '.join(names)}; "
+            "--baseline-evaluation-id and --candidate-evaluation-id name others than the latest"
+        )
     for name, words in _SAME.items():
         if baseline.get(name) != candidate.get(name):
             raise ComparisonRefusedError(f"the two evaluations have different {words}")
