@@ -23,6 +23,15 @@ def text_digest(text: str) -> str:
     return sha256(text.encode()).hexdigest()
 
 
+def is_utf8(text: str) -> bool:
+    """Say whether a text can be stored: half a surrogate pair cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def digest(value: object) -> str:
     """SHA-256 of the canonical JSON of a value."""
     return text_digest(canonical(value))

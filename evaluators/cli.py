@@ -309,6 +309,9 @@ def run_command(arguments: list[str]) -> int:
         error.show()
     except click.Abort:
         click.echo("Interrupted.", err=True)
+    except SystemExit as error:
+        # Nothing of ours ends this way: code that was loaded wanted to leave, and must not pass for a result.
+        click.echo(f"Error: code that was loaded ended the command ({error})", err=True)
     except BrokenPipeError:
         # Whoever read our output has gone; there is nobody left to tell.
         sys.stderr.close()

@@ -110,7 +110,7 @@ def build(factory: Callable[[], object]) -> Evaluator:
     """Call an evaluator factory and check what it returns. Raises FactoryError."""
     try:
         evaluator = factory()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         message = f"the evaluator factory failed: {type(error).__name__}: {error}"
         raise FactoryError(message) from error
     if not isinstance(evaluator, Evaluator):

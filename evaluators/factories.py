@@ -20,7 +20,7 @@ def load(name: str, folders: Sequence[Path] = ()) -> Callable[[], object]:
     with _searched(folders):
         try:
             module = import_module(module_name)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise FactoryError(f"{module_name!r} cannot be imported: {_named(error)}") from error
     function = getattr(module, function_name, None)
     if not callable(function):
@@ -38,5 +38,5 @@ def _searched(folders: Sequence[Path]) -> Iterator[None]:
         sys.path[:] = before
 
 
-def _named(error: Exception) -> str:
+def _named(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"

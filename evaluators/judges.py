@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias, cast, get_args
 
-from evaluators.canonical import canonical
+from evaluators.canonical import canonical, is_utf8
 from evaluators.errors import FactoryError
 
 LARGEST_COST_MICROS = 10**15
@@ -39,9 +39,10 @@ class JudgeContract:
     max_cost_micros_per_call: int | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.model, str) or not self.model.strip():
+        if not isinstance(self.model, str) or not self.model.strip() or not is_utf8(self.model):
             raise FactoryError("the judge's model must be a string that is not blank")
-        if not re.fullmatch("[0-9a-f]{64}", str(self.configuration_digest)):
+        digest = self.configuration_digest
+        if not isinstance(digest, str) or not re.fullmatch("[0-9a-f]{64}", digest):
             raise FactoryError("configuration_digest must be 64 lower-case hexadecimal digits")
         if type(self.max_dispatches_per_request) is not int or self.max_dispatches_per_request != 1:
             raise FactoryError("max_dispatches_per_request must be 1")
@@ -91,9 +92,10 @@ def build(factory: Callable[[], object]) -> Judge:
     """Call a judge factory and check what it returns. Raises FactoryError."""
     try:
         judge = factory()
-    except Exception as error:
+        contract = getattr(judge, "contract", None)
+    except (Exception, SystemExit) as error:
         raise FactoryError(f"the judge factory failed: {type(error).__name__}: {error}") from error
-    if not isinstance(getattr(judge, "contract", None), JudgeContract):
+    if not isinstance(contract, JudgeContract):
         raise FactoryError("the judge has no JudgeContract as contract")
     if not callable(getattr(judge, "evaluate", None)):
         raise FactoryError("the judge has no method evaluate")

@@ -43,6 +43,7 @@ class Asking(Generic[_Waiting]):
         judge: what is asked; its contract must not change meanwhile.
         concurrency: calls under way at once.
         before_reserving: called inside the transaction that reserves a call, to store what waits.
+        stop: once it is asked for, nothing more is sent.
     """
 
     def __init__(
@@ -51,8 +52,10 @@ class Asking(Generic[_Waiting]):
         judge: Judge,
         concurrency: int,
         before_reserving: Callable[[], None],
+        stop: "Stop",
     ) -> None:
         self._connection = connection
+        self._stop = stop
         self._judge = judge
         self._budget = calls.budget(connection) or Budget(0)
         self._before_reserving = before_reserving
@@ -109,6 +112,8 @@ class Asking(Generic[_Waiting]):
             self._take()
         if reason is not None:
             self._answered.append(Answered(waiting, None, reason))
+            return
+        if self._stop.is_asked:
             return
         self._check_contract()
         with transaction(self._connection):

@@ -25,6 +25,7 @@ SETTLED = "SettledByHand"
 """Stands for the exception of a call that a person found to have failed."""
 
 _SHOWN_CHARS = 10_000
+_USAGE_DEPTH = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,21 +163,30 @@ def outcome_of(reply: object, bound: int | None) -> Outcome:
     """Sort a reply, whatever it is."""
     try:
         right = checked(reply)
-    except Exception as error:  # noqa: BLE001 - and return anything
+        kept, cost = reply_json(right), right.actual_cost_micros
+    except BaseException as error:  # noqa: BLE001 - and return anything
         return Outcome(
             INVALID_RESPONSE,
             reply=json.dumps({"returned": _shown(reply)}),
             exception_type=type(error).__name__,
         )
-    cost = right.actual_cost_micros
     is_over = cost is not None and bound is not None and cost > bound
-    return Outcome(COST_BOUND_EXCEEDED if is_over else RESPONSE_SAVED, cost, reply_json(right))
+    return Outcome(COST_BOUND_EXCEEDED if is_over else RESPONSE_SAVED, cost, kept)
 
 
 def reply_json(reply: JudgeReply) -> str:
-    """Write a reply as it is kept: in ASCII, since half a surrogate pair is no UTF-8."""
+    """Write a reply as it is kept: in ASCII, since half a surrogate pair is no UTF-8.
+
+    A `usage` that is nested without need is left out: it could not be read again everywhere.
+    """
     usage = None if reply.usage is None else dict(reply.usage)
-    return json.dumps({**asdict(replace(reply, usage=None)), "usage": usage}, sort_keys=True)
+    kept = {
+        "text": reply.text,
+        "finish_reason": reply.finish_reason,
+        "usage": usage if _depth(usage) <= _USAGE_DEPTH else None,
+        "actual_cost_micros": reply.actual_cost_micros,
+    }
+    return json.dumps(kept, sort_keys=True)
 
 
 def read_reply(saved: str) -> JudgeReply:
@@ -188,8 +198,22 @@ def read_reply(saved: str) -> JudgeReply:
 def _shown(reply: object) -> str:
     try:
         return repr(reply)[:_SHOWN_CHARS]
-    except Exception as error:  # noqa: BLE001 - of any behaviour
+    except BaseException as error:  # noqa: BLE001 - of any behaviour
         return f"a {type(reply).__name__} whose repr raises {type(error).__name__}"
+
+
+def _depth(value: object) -> int:
+    """Count how deep objects and lists are nested, up to a little more than is kept."""
+    level, depth = [value], 0
+    while level and depth <= _USAGE_DEPTH:
+        holders = [each for each in level if isinstance(each, dict | list)]
+        depth += bool(holders)
+        level = [
+            inner
+            for each in holders
+            for inner in (each.values() if isinstance(each, dict) else each)
+        ]
+    return depth
 
 
 def _sum(charged: int | None, bound: int | None) -> int | None:

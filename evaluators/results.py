@@ -55,7 +55,9 @@ def add_pending(
             for criterion, material in results.pending(means.spec, stop):
                 results.add(material.case, _unjudged(criterion, material, means))
         else:
-            asking = Asking[_Subject](connection, means.judge, means.concurrency, results.write)
+            asking = Asking[_Subject](
+                connection, means.judge, means.concurrency, results.write, stop
+            )
             with asking:
                 _add_judged(results, asking, means, stop)
         results.store()

@@ -6,6 +6,7 @@ Neither evaluates anything; the next `evaluate` takes up what has become possibl
 from pathlib import Path
 
 from evaluators import ledger, rundir
+from evaluators.canonical import is_utf8
 from evaluators.errors import EvaluationRefusedError
 from evaluators.judges import JudgeReply
 from evaluators.ledger import Budget, Outcome
@@ -79,8 +80,8 @@ def _check(connection: Connection, directory: Path) -> None:
 
 
 def _check_reason(reason: str) -> None:
-    if not reason.strip():
-        raise EvaluationRefusedError("the reason must not be blank")
+    if not reason.strip() or not is_utf8(reason):
+        raise EvaluationRefusedError("the reason must be text, and not blank")
 
 
 def _refuse_lower(before: Budget, after: Budget) -> None:

@@ -91,7 +91,7 @@ def build(factory: Callable[[], object]) -> Target:
     """Call a target factory and check what it returns. Raises FactoryError."""
     try:
         built = factory()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise FactoryError(f"the target factory failed: {type(error).__name__}") from error
     match built:
         case Target(model=model, provider=provider) | (model, provider):

@@ -216,6 +216,20 @@ def running(connection: sqlite3.Connection) -> int:
     return count(connection, "SELECT count(*) FROM judge_calls WHERE status = ?", RUNNING)
 
 
+def check_named(connection: sqlite3.Connection, evaluation: int) -> None:
+    """Raise CorruptRunError when a result names a call that is not there."""
+    row = connection.execute(
+        """
+        SELECT call FROM (SELECT json_extract(content, '$.call_id') AS call
+            FROM evaluation_results WHERE evaluation = ?)
+        WHERE call NOTNULL AND call NOT IN (SELECT id FROM judge_calls) LIMIT 1
+        """,
+        (evaluation,),
+    ).fetchone()
+    if row is not None:
+        raise CorruptRunError(f"judge call {row[0]} is gone, though a result comes from it")
+
+
 def _end(
     connection: sqlite3.Connection,
     call: Call,

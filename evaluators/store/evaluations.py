@@ -210,6 +210,8 @@ def _one(connection: sqlite3.Connection, condition: str, *values: object) -> Eva
     if text_digest(content) != stored or json.loads(content)["id"] != evaluation_id:
         raise CorruptRunError(f"evaluation {evaluation_id} does not match its digest")
     evaluation = Evaluation(sequence, json.loads(content))
+    if evaluation.manifest["judge"] is not None:
+        calls.check_named(connection, evaluation.sequence)
     _verify_inputs(connection, evaluation)
     return evaluation
 

@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import threading
 import time
+from dataclasses import dataclass
 from hashlib import sha256
 
 import pytest
@@ -330,6 +331,42 @@ def test_a_judge_that_raises_leaves_its_outcome_unknown_and_is_not_asked_again(r
     assert file_digest(run) == before
 
 
+class _Evil(dict):
+    def __iter__(self):
+        raise SystemExit
+
+    keys = items = __iter__
+
+    def __repr__(self):
+        raise KeyboardInterrupt
+
+
+@dataclass(frozen=True)
+class _More(JudgeReply):
+    extra: int = 3
+
+
+def test_a_reply_that_cannot_even_be_looked_at_is_invalid_and_holds_nothing_up(run):
+    replies = iter([_Evil(), JudgeReply("{}", usage=_Evil())])
+    judge = Judge(lambda payload: next(replies, verdict(payload)))
+    details = judged(run, judge)
+    assert statuses(details) == ["invalid", "invalid", "met", "met"]
+    assert len(judge.asked) == 4
+
+
+def test_a_reply_with_more_or_deeper_fields_is_kept_without_them(run):
+    deep = {}
+    for _ in range(960):
+        deep = {"a": deep}
+    kinds = iter([lambda text: _More(text), lambda text: JudgeReply(text, usage={"x": deep})])  # noqa: PLW0108
+    judge = Judge(lambda payload: next(kinds, JudgeReply)(verdict(payload)))
+
+    details = judged(run, judge)
+
+    assert statuses(details) == ["met"] * 4
+    assert details["calls"][1]["reply"]["usage"] is None
+
+
 def test_a_late_reply_to_a_finished_call_is_refused(run):
     judged(run, Judge(ValueError()))
     with opened(run, write=True) as connection:
@@ -397,6 +434,8 @@ def test_a_run_without_a_budget_has_none_to_raise(run):
         raise_budget(run, "why", max_calls=4)
     with pytest.raises(EvaluationRefusedError, match="blank"):
         raise_budget(run, " ", max_calls=4)
+    with pytest.raises(EvaluationRefusedError, match="text"):
+        raise_budget(run, "caf\udce9", max_calls=4)
 
 
 def test_a_person_settles_an_unknown_outcome_by_the_reply_that_was_found(run):
@@ -460,7 +499,7 @@ def test_ctrl_c_finishes_what_is_under_way_and_stops(tmp_path):
         judged(run, judge, concurrency=4)
 
     details = evaluation_summary(run, details=True)
-    assert 0 < len(judge.asked) < 10
+    assert 0 < len(judge.asked) <= 4
     assert details["counts"]["met"] == len(judge.asked)
     assert {call["status"] for call in details["calls"]} == {"response_saved"}
     assert statuses(judged(run, Judge())) == ["met"] * 30
@@ -476,6 +515,7 @@ def test_ctrl_c_finishes_what_is_under_way_and_stops(tmp_path):
         "UPDATE judge_calls SET request = replace(request, 'mg', 'kg')",
         "UPDATE judge_calls SET status = 'unknown_outcome'",
         "UPDATE judge_calls SET actual_cost_micros = 0",
+        "DELETE FROM judge_calls",
     ],
 )
 def test_a_changed_call_is_refused(run, change):
