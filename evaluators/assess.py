@@ -12,8 +12,6 @@ from evaluators.verdicts import InvalidVerdictError, RepeatingObject
 QUESTION_ID = "turn:0"
 """Source id of the question: it is the turn before the answer, and there is no other."""
 
-DEFAULT_MIN_CORRECTNESS = 7
-
 Json: TypeAlias = dict[str, Any]
 Reader: TypeAlias = Callable[[bytes, bool], Json]
 """Assesses one line, which may be the first; raises LineError."""
@@ -115,7 +113,7 @@ def _missing(found: MissingEvidence) -> Json:
 
 
 def _min_correctness(record: Json) -> int:
-    least = record.get("min_correctness", DEFAULT_MIN_CORRECTNESS)
+    least = record.get("min_correctness", faithfulness.DEFAULT_MIN_CORRECTNESS)
     if type(least) is not int or not 0 <= least <= faithfulness.HIGHEST:
         raise LineError("has min_correctness that is not an integer from 0 to 10")
     return least

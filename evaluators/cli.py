@@ -28,11 +28,11 @@ from evaluators.commands.shared import progress_bars as _progress
 from evaluators.commands.shared import run as _run
 from evaluators.errors import EvaluatorsError
 from evaluators.evaluation import evaluate_saved
-from evaluators.factories import load as load_factory
 from evaluators.judges import LARGEST_COST_MICROS
 from evaluators.ledger import Budget
 from evaluators.loading import evaluators as load_evaluators
 from evaluators.loading import judge as load_judge
+from evaluators.loading import target as load_target
 from evaluators.reports import details as details_report
 from evaluators.reports import text as text_report
 from evaluators.resuming import captured_from
@@ -40,7 +40,7 @@ from evaluators.resuming import resume as resume_capture
 from evaluators.spec import STREAMS
 from evaluators.spec import load as load_spec
 from evaluators.summary import summarize, viewed
-from evaluators.targets import Target, build
+from evaluators.targets import Target
 from evaluators.version import PACKAGE_VERSION
 
 EXIT_ERROR = 1
@@ -324,11 +324,7 @@ def run_command(arguments: list[str]) -> int:
 
 def _targets(primary: str | None, compare: str | None, folder: Path) -> dict[str, Target]:
     named = {"primary": primary, "compare": compare}
-    return {
-        stream: build(load_factory(name, [folder]))
-        for stream, name in named.items()
-        if name is not None
-    }
+    return {stream: load_target(name, folder) for stream, name in named.items() if name is not None}
 
 
 def _print_summary(summary: dict[str, Any], *, as_json: bool) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Literal, NamedTuple, TypeAlias
 
-from evaluators import citations, quantities
+from evaluators import citations, metrics, quantities
 from evaluators.evidence import Bundle, Source
 from evaluators.metrics import Sample
 from evaluators.quantities import Quantity, Value
@@ -112,10 +112,10 @@ class Assessment:
         count = self._statuses.count
         traced = count("source") + count("question")
         return {
-            "grounding.quantity_traceability": _sample(traced, len(self.quantities)),
-            "grounding.citation_resolution": _sample(self._resolved, len(self.citations)),
-            "grounding.question_quantities": _sample(count("question"), 1),
-            "grounding.ambiguous_quantities": _sample(count("ambiguous"), 1),
+            "grounding.quantity_traceability": metrics.sample(traced, len(self.quantities)),
+            "grounding.citation_resolution": metrics.sample(self._resolved, len(self.citations)),
+            "grounding.question_quantities": metrics.sample(count("question"), 1),
+            "grounding.ambiguous_quantities": metrics.sample(count("ambiguous"), 1),
         }
 
 
@@ -171,7 +171,3 @@ def _cited(answer: str, passages: Sequence[Source]) -> Iterator[CitationFinding]
         exists = number is not None and 1 <= number <= len(passages)
         source_id = f"passage:{number}" if exists else None
         yield CitationFinding(quote, number, source_id)
-
-
-def _sample(numerator: int, denominator: int) -> Sample:
-    return {"numerator": numerator, "denominator": denominator}

@@ -108,6 +108,13 @@ def unread(status: str, exception_type: str | None) -> tuple[str, str] | None:
     return "invalid", f"the judge gave no reply: {exception_type}"
 
 
+def settled(reply: str | None) -> Outcome:
+    """Say how a call ended of which a person has found out the raw text, or that there was none."""
+    if reply is None:
+        return Outcome(INVALID_RESPONSE, exception_type=SETTLED)
+    return Outcome(RESPONSE_SAVED, reply=reply_json(JudgeReply(reply)))
+
+
 def request_json(request: JudgeRequest) -> str:
     """Write a request as it is kept."""
     return canonical(asdict(request))

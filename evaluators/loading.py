@@ -1,4 +1,4 @@
-"""Load what a spec needs to be evaluated, and nothing that it does not need."""
+"""Load what a capture or a spec needs, and nothing that it does not need."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -9,6 +9,13 @@ from evaluators.factories import load
 from evaluators.judges import Judge
 from evaluators.judges import build as build_judge
 from evaluators.spec import EvaluationSpec
+from evaluators.targets import Target
+from evaluators.targets import build as build_target
+
+
+def target(factory: str, folder: Path) -> Target:
+    """Load what answers the questions; looked for as a judge is. Raises FactoryError."""
+    return build_target(load(factory, [folder]))
 
 
 def judge(factory: str | None, spec: EvaluationSpec, folder: Path) -> Judge | None:

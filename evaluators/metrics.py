@@ -16,6 +16,11 @@ class Sample(TypedDict):
     denominator: int
 
 
+def sample(numerator: int, denominator: int) -> Sample:
+    """Make a sample of two counts; true and false count as one and none."""
+    return {"numerator": int(numerator), "denominator": int(denominator)}
+
+
 @dataclass(frozen=True, slots=True)
 class Descriptor:
     """What a metric means; an evaluation freezes it together with its results.

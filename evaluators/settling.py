@@ -8,8 +8,7 @@ from pathlib import Path
 from evaluators import ledger, rundir
 from evaluators.canonical import is_utf8
 from evaluators.errors import EvaluationRefusedError
-from evaluators.judges import JudgeReply
-from evaluators.ledger import Budget, Outcome
+from evaluators.ledger import Budget
 from evaluators.store import calls, checks, evaluations
 from evaluators.store.calls import Call
 from evaluators.store.database import Connection, opened, transaction
@@ -28,9 +27,6 @@ def settle(directory: Path, call_id: str, reply: str | None, reason: str) -> Cal
     Raises EvaluationRefusedError for any other call, RunError, LockedRunError, CorruptRunError.
     """
     _check_reason(reason)
-    outcome = Outcome(ledger.INVALID_RESPONSE, exception_type=ledger.SETTLED)
-    if reply is not None:
-        outcome = Outcome(ledger.RESPONSE_SAVED, reply=ledger.reply_json(JudgeReply(reply)))
     with rundir.locked(directory), opened(directory, write=True) as connection:
         _check(connection, directory)
         with transaction(connection):
@@ -42,7 +38,7 @@ def settle(directory: Path, call_id: str, reply: str | None, reason: str) -> Cal
                 raise EvaluationRefusedError(
                     f"the outcome of {call_id} is known: {call.status}; nothing to settle"
                 )
-            return calls.settle(connection, call, outcome, reason)
+            return calls.settle(connection, call, ledger.settled(reply), reason)
 
 
 def raise_budget(

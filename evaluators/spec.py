@@ -11,12 +11,12 @@ from typing import Any, TypeVar
 
 from evaluators.canonical import canonical
 from evaluators.errors import SpecError
+from evaluators.faithfulness import DEFAULT_MIN_CORRECTNESS
 from evaluators.strict import read_yaml
 
 REQUIREMENTS = ("conversation", "context", "complete_context")
 QUALIFICATIONS = ("draft", "reviewed")
 STREAMS = ("primary", "compare")
-DEFAULT_MIN_CORRECTNESS = 7
 
 _Spec = TypeVar("_Spec")
 

@@ -16,7 +16,6 @@ from evaluators.checking import checked
 from evaluators.custom import Evaluator
 from evaluators.errors import CaptureFailedError, ResumeRefusedError, RunError, SpecError
 from evaluators.evaluation import evaluate_saved
-from evaluators.factories import load as load_factory
 from evaluators.gates import Policy
 from evaluators.judges import LARGEST_COST_MICROS, Judge
 from evaluators.ledger import Budget
@@ -27,7 +26,7 @@ from evaluators.spec import EvaluationSpec
 from evaluators.store import checks, state
 from evaluators.store.database import opened
 from evaluators.summary import Json, viewed
-from evaluators.targets import Target, build
+from evaluators.targets import Target
 
 _REQUIRED = ("id", "revision", "dataset", "evaluation")
 _PATHS = ("dataset", "persona", "baseline")
@@ -78,7 +77,7 @@ class Suite:
     def targets(self) -> dict[str, Target]:
         """Load what answers; nothing for recorded answers. Raises FactoryError."""
         name = self.snapshot["target_factory"]
-        return {} if name is None else {"primary": build(load_factory(name, [self.folder]))}
+        return {} if name is None else {"primary": loading.target(name, self.folder)}
 
     def judge(self) -> Judge | None:
         """Load what judges; nothing without a judged criterion. Raises FactoryError."""

@@ -8,8 +8,6 @@ from urllib.parse import urlsplit
 from evaluators import ledger
 from evaluators.adapters import OpenAIChat, posting
 from evaluators.errors import FactoryError
-from evaluators.judges import JudgeReply
-from evaluators.ledger import Outcome
 from mesedi_server import sealing
 from mesedi_server.config import Settings
 from mesedi_server.errors import RefusedError
@@ -135,10 +133,7 @@ def settle(
     reason = clean(given["reason"])
     if not reason:
         raise RefusedError("reason: must not be blank")
-    outcome = Outcome(ledger.INVALID_RESPONSE, exception_type=ledger.SETTLED)
-    if given["reply"] is not None:
-        reply = ledger.reply_json(JudgeReply(given["reply"]))
-        outcome = Outcome(ledger.RESPONSE_SAVED, reply=reply)
+    outcome = ledger.settled(given["reply"])
     judge_calls.settle(connection, project, call_id, outcome, reason, actor=actor)
 
 

@@ -100,22 +100,10 @@ def _scores(assessment: Assessment) -> Iterator[JudgeScore]:
         yield JudgeScore(
             metric="correctness",
             score=verdict.correctness,
-            passed=_is_right(assessment),
+            passed=assessment.is_of_use,
             highest=faithfulness.HIGHEST,
             reason=reason,
         )
-
-
-def _is_right(assessment: Assessment) -> bool:
-    """Say whether an answer is of use, whatever its claims: all that can violate it but their support."""
-    verdict = assessment.verdict
-    declines_rightly = verdict.is_appropriate_abstention
-    return (
-        verdict.correctness >= assessment.min_correctness
-        and not verdict.dangerous
-        and (verdict.answers_question or declines_rightly)
-        and (not verdict.abstained or declines_rightly)
-    )
 
 
 def _reason(verdict: Verdict) -> str:

@@ -183,6 +183,17 @@ def count(connection: sqlite3.Connection, statement: str, *parameters: object) -
     return found
 
 
+def has_tables(connection: sqlite3.Connection, kind: str, version: int) -> bool:
+    """Say whether a run has the tables of a kind; raises RunError for those of another version."""
+    statement = "SELECT count(*) FROM sqlite_master WHERE name = ?"
+    if not count(connection, statement, f"{kind}_schema"):
+        return False
+    found = count(connection, f"SELECT coalesce(max(version), 0) FROM {kind}_schema")
+    if found != version:
+        raise RunError(f"{kind} tables of version {found} are not known to this program")
+    return True
+
+
 def batches(items: Iterable[_Item]) -> Iterator[list[_Item]]:
     """Group items so that none but a thousand are in memory."""
     left = iter(items)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from evaluators.canonical import ListDigest, canonical, text_digest
-from evaluators.errors import CorruptRunError, RunError
+from evaluators.errors import CorruptRunError
 from evaluators.store import calls
-from evaluators.store.database import batches, count
+from evaluators.store.database import batches, count, has_tables
 from evaluators.store.state import add_event
 
 TABLE_VERSION = 1
@@ -110,13 +110,7 @@ class Case(NamedTuple):
 
 def exist(connection: sqlite3.Connection) -> bool:
     """Say whether the run was ever evaluated. Raises RunError for tables of another version."""
-    statement = "SELECT count(*) FROM sqlite_master WHERE name = 'evaluation_schema'"
-    if not count(connection, statement):
-        return False
-    version = count(connection, "SELECT coalesce(max(version), 0) FROM evaluation_schema")
-    if version != TABLE_VERSION:
-        raise RunError(f"evaluation tables of version {version} are not known to this program")
-    return True
+    return has_tables(connection, "evaluation", TABLE_VERSION)
 
 
 def create_tables(connection: sqlite3.Connection) -> None:

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from evaluators.canonical import canonical, digest
-from evaluators.errors import CorruptRunError, RunError
-from evaluators.store.database import count
+from evaluators.errors import CorruptRunError
+from evaluators.store.database import has_tables
 from evaluators.store.state import add_event
 
 TABLE_VERSION = 1
@@ -33,13 +33,7 @@ Json = dict[str, Any]
 
 def exist(connection: sqlite3.Connection) -> bool:
     """Say whether the run was ever reviewed. Raises RunError for tables of another version."""
-    statement = "SELECT count(*) FROM sqlite_master WHERE name = 'review_schema'"
-    if not count(connection, statement):
-        return False
-    version = count(connection, "SELECT coalesce(max(version), 0) FROM review_schema")
-    if version != TABLE_VERSION:
-        raise RunError(f"review tables of version {version} are not known to this program")
-    return True
+    return has_tables(connection, "review", TABLE_VERSION)
 
 
 def stored(connection: sqlite3.Connection) -> Iterator[Json]:

@@ -4,6 +4,7 @@ from typing import Any
 
 from marshmallow import RAISE, Schema, ValidationError, fields, validate, validates_schema
 
+from evaluators.faithfulness import DEFAULT_MIN_CORRECTNESS
 from mesedi_server.schemas.names import Name
 
 ANSWERS = ("failing", "sample", "all")
@@ -26,7 +27,7 @@ USUAL = {
     "concurrency": 1,
     "answers": "failing",
     "sample_percent": 10,
-    "min_correctness": 7,
+    "min_correctness": DEFAULT_MIN_CORRECTNESS,
 }
 """What a project without a judge begins with."""
 
