@@ -21,6 +21,7 @@ from pathlib import Path
 
 import psutil
 
+from bench.evaluators import WORDS
 from mesedi_server import migrating, tether
 from mesedi_server.embedded import EmbeddedServers
 from mesedi_server.embedded.servers import Addresses
@@ -34,44 +35,6 @@ CORPUS = 20_000
 PASSAGES = 5
 BATCH = 500
 UNITS = ("mg", "days", "kg", "minutes", "°C", "%", "ml")
-WORDS = [
-    "the",
-    "pump",
-    "should",
-    "be",
-    "rinsed",
-    "before",
-    "use",
-    "and",
-    "kept",
-    "dry",
-    "after",
-    "it",
-    "has",
-    "been",
-    "opened",
-    "by",
-    "a",
-    "person",
-    "who",
-    "knows",
-    "what",
-    "the",
-    "manual",
-    "says",
-    "about",
-    "pressure",
-    "heat",
-    "and",
-    "cleaning",
-    "in",
-    "places",
-    "that",
-    "are",
-    "hard",
-    "to",
-    "reach",
-]
 
 
 def main() -> None:

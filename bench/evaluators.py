@@ -35,7 +35,7 @@ criteria:
     evaluator: grounding
 """
 _UNITS = ["mg", "g", "kg", "mL", "L", "minutes", "hours", "days", "cm", "km", "°C", "%"]
-_WORDS = [
+WORDS = [
     "the",
     "pump",
     "should",
@@ -114,7 +114,7 @@ def _passage(chance: random.Random) -> tuple[str, str]:
     value = f"{chance.randint(1, 500)} {chance.choice(_UNITS)}"
     words: list[str] = []
     while sum(map(len, words)) + len(words) < PASSAGE_CHARACTERS - len(value) - 12:
-        words.append(chance.choice(_WORDS))
+        words.append(chance.choice(WORDS))
     words.insert(chance.randrange(len(words)), value)
     return " ".join(words).ljust(PASSAGE_CHARACTERS, ".")[:PASSAGE_CHARACTERS], value
 

@@ -17,7 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench.evaluators import Cost, peer_environment, run
+from bench.evaluators import WORDS, Cost, peer_environment, run
 
 PASSAGES = 20
 PASSAGE_CHARACTERS = 1000
@@ -73,24 +73,10 @@ def peers():
 def write_dataset(path: Path, answers: int) -> None:
     """Write question and answer pairs with their passages."""
     chance = random.Random(7)
-    words = [
-        "the",
-        "pump",
-        "should",
-        "be",
-        "rinsed",
-        "before",
-        "use",
-        "and",
-        "kept",
-        "dry",
-        "between",
-        "runs",
-    ]
     with path.open("w", encoding="utf-8") as file:
         for number in range(answers):
             passages = [
-                " ".join(chance.choices(words, k=250))[:PASSAGE_CHARACTERS] for _ in range(PASSAGES)
+                " ".join(chance.choices(WORDS, k=250))[:PASSAGE_CHARACTERS] for _ in range(PASSAGES)
             ]
             session = f"session-{number:06d}"
             context = {"passages": passages}

@@ -6,10 +6,8 @@ BOOK is the file in which the judge notes each request. POINT is one of POINTS: 
 time the process kills itself, as `kill -9` would. With POINT `never` it ends by itself.
 """
 
-import functools
 import json
 import os
-import signal
 import sys
 import time
 from hashlib import sha256
@@ -18,6 +16,7 @@ from pathlib import Path
 from evaluators import assessing, evaluate_saved, judging
 from evaluators.ledger import Budget
 from evaluators.store import calls, evaluations
+from tests.dying import die_at
 from tests.evaluators.judge import FAITHFUL, Judge, verdict
 from tests.evaluators.records import GROUNDING, spec
 
@@ -61,28 +60,10 @@ class Bookkeeping(Judge):
         return super().evaluate(request)
 
 
-def die_at(point, number):
-    owner, name, when = POINTS[point]
-    original = getattr(owner, name)
-    seen = []
-
-    @functools.wraps(original)
-    def dying(*args, **kwargs):
-        seen.append(1)
-        if when == "before" and len(seen) == number:
-            os.kill(os.getpid(), signal.SIGKILL)
-        result = original(*args, **kwargs)
-        if len(seen) == number:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return result
-
-    setattr(owner, name, dying)
-
-
 def main():
     run, book, concurrency, point, number = sys.argv[1:]
     if point != "never":
-        die_at(point, int(number))
+        die_at(POINTS[point], int(number))
     judge = Bookkeeping(Path(book))
     evaluate_saved(Path(run), SPEC, judge=judge, budget=Budget(1000), concurrency=int(concurrency))
     print(json.dumps({"asked": len(judge.asked)}))

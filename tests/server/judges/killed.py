@@ -5,14 +5,12 @@
 POINT is one of POINTS: the process kills itself there at its NUMBER-th time. With `never` it ends by itself.
 """
 
-import functools
-import os
-import signal
 import sys
 
 from mesedi_server import judging, verdicts
 from mesedi_server.store import assessments, judge_calls, judge_scores, judge_work
 from mesedi_server.store.database import Database
+from tests.dying import die_at
 from tests.server.judges.asking import RULES
 
 POINTS = {
@@ -33,28 +31,10 @@ POINTS = {
 }
 
 
-def die_at(point: str, number: int) -> None:
-    owner, name, when = POINTS[point]
-    original = getattr(owner, name)
-    seen = []
-
-    @functools.wraps(original)
-    def dying(*args, **kwargs):
-        seen.append(1)
-        if when == "before" and len(seen) == number:
-            os.kill(os.getpid(), signal.SIGKILL)
-        result = original(*args, **kwargs)
-        if len(seen) == number:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return result
-
-    setattr(owner, name, dying)
-
-
 def main() -> None:
     url, point, number = sys.argv[1:]
     if point != "never":
-        die_at(point, int(number))
+        die_at(POINTS[point], int(number))
     judging.judge_all(Database(url, connections=1, patient=True), RULES)
 
 
