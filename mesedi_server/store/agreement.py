@@ -16,6 +16,8 @@ SEVERAL_EXECUTIONS = 20
 # A pair's verdict in an execution is its verdict on the only answer (wire.md 2). Of several answers each has its own,
 # by the scores that name it. A person's `evaluator_wrong` makes a failing answer right, and a passing one wrong;
 # what was said of an answer before it changed is not said of what it is.
+# Executions are looked up by an array: neighbours in the index are read together.
+_LATEST = "ANY (ARRAY(SELECT execution_pk FROM latest))"
 _COMPARED = f"""
 WITH latest AS MATERIALIZED (
     SELECT execution_pk, failed > 0 OR higher_is_better AND mean < %(floor)s AS fails FROM score_rollups
@@ -23,15 +25,13 @@ WITH latest AS MATERIALIZED (
         AND (failed > 0 OR measured > 0)
     ORDER BY execution_pk DESC LIMIT {COMPARED_EXECUTIONS}
 ), said AS MATERIALIZED (
-    SELECT l.execution_pk, a.answer_id, a.evaluator AS judge,
-        CASE a.outcome WHEN 'met' THEN 'right' ELSE 'wrong' END AS word
-    FROM latest l CROSS JOIN LATERAL (SELECT answer_id, evaluator, outcome FROM assessments
-        WHERE execution_pk = l.execution_pk AND outcome IN ('met', 'violated') OFFSET 0) a
+    SELECT execution_pk, answer_id, evaluator AS judge, CASE outcome WHEN 'met' THEN 'right' ELSE 'wrong' END AS word
+    FROM assessments WHERE execution_pk = {_LATEST} AND outcome IN ('met', 'violated')
     UNION ALL
-    SELECT l.execution_pk, left(p.answer_id, {MAX_ID_CHARS}), 'people',
+    SELECT p.execution_pk, left(p.answer_id, {MAX_ID_CHARS}), 'people',
         CASE p.label WHEN 'correct' THEN 'right' ELSE p.label END
-    FROM latest l CROSS JOIN LATERAL (SELECT DISTINCT ON (answer_id) execution_pk, answer_id, answer_digest, label
-        FROM answer_labels WHERE execution_pk = l.execution_pk ORDER BY answer_id, pk DESC) p
+    FROM (SELECT DISTINCT ON (execution_pk, answer_id) execution_pk, answer_id, answer_digest, label
+        FROM answer_labels WHERE execution_pk = {_LATEST} ORDER BY execution_pk, answer_id, pk DESC) p
     JOIN LATERAL ({CURRENT_DIGEST.format(execution="p.execution_pk", answer="p.answer_id")}) AS current
         ON current.digest = p.answer_digest
 ), several AS MATERIALIZED (

@@ -9,6 +9,7 @@ from sqlalchemy import (
     ColumnElement,
     Select,
     Text,
+    bindparam,
     cast,
     exists,
     func,
@@ -25,6 +26,7 @@ from mesedi_server.store.tables import events, executions, score_rollups
 
 _x = executions.c
 
+_HAS_ANY = select(exists().where(_x.project_pk == bindparam("project")))
 
 # What POST and PATCH may both say; a value that is there already is kept by POST, replaced by PATCH.
 _FACTS = (
@@ -291,8 +293,7 @@ def timeline(
 
 def has_any(connection: Connection, project_pk: int) -> bool:
     """Tell whether a project has sent anything yet."""
-    statement = select(exists().where(_x.project_pk == project_pk))
-    return bool(connection.execute(statement).scalar_one())
+    return bool(connection.execute(_HAS_ANY, {"project": project_pk}).scalar_one())
 
 
 def _in_order(execution_pk: int, *more: ColumnElement[Any]) -> Select[Any]:

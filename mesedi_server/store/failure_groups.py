@@ -6,12 +6,14 @@ Their numbers are `occurrences.replace`'s business.
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any, Literal
 
 from msgspec import Struct
 from sqlalchemy import (
     ColumnElement,
     Select,
+    bindparam,
     exists,
     func,
     insert,
@@ -49,6 +51,14 @@ _MEMBERS = "members"
 
 _g = failure_groups.c
 _o = occurrences.c
+_h = group_history.c
+
+_HISTORY = (
+    select(_h.at, _h.kind, _h.actor, _h.note, _h.release)
+    .where(_h.group_pk == bindparam("group"))
+    .order_by(_h.pk.desc())
+    .limit(bindparam("number"))
+)
 
 
 class FailureGroup(Struct, frozen=True, kw_only=True):
@@ -99,6 +109,15 @@ class Member(Struct, frozen=True, kw_only=True):
     threshold_version: int
     release: str | None
     environment: str | None
+
+
+_MEMBERS_OF = select(
+    _o.execution_pk,
+    executions.c.execution_id,
+    executions.c.status,
+    executions.c.started_at,
+    *(_o[name] for name in Member.__struct_fields__[4:]),
+).join_from(occurrences, executions)
 
 
 class GroupOfExecution(Struct, frozen=True, kw_only=True):
@@ -174,11 +193,11 @@ def get(connection: Connection, project_pk: int, group_id: str) -> FailureGroup:
     Raises:
         NotFoundError: unknown in this project.
     """
-    statement = selected().where(_g.project_pk == project_pk, _g.group_id == group_id)
-    found = _shown(connection, statement)
-    if not found:
+    parameters = {"project": project_pk, "group": group_id}
+    row = connection.execute(_one(), parameters).mappings().one_or_none()
+    if row is None:
         raise NotFoundError("failure group")
-    return found[0]
+    return FailureGroup(**row)
 
 
 def some(connection: Connection, project_pk: int, group_ids: Collection[str]) -> list[FailureGroup]:
@@ -195,17 +214,8 @@ def known(connection: Connection, project_pk: int, group_ids: Collection[str]) -
 
 def members_page(connection: Connection, group_pk: int, paging: Paging) -> Page[Member]:
     """List a group's executions, the latest first."""
-    x = executions.c
     statement = (
-        select(
-            _o.execution_pk,
-            x.execution_id,
-            x.status,
-            x.started_at,
-            *(_o[name] for name in Member.__struct_fields__[4:]),
-        )
-        .join_from(occurrences, executions)
-        .where(_o.group_pk == group_pk)
+        _MEMBERS_OF.where(_o.group_pk == group_pk)
         .where(*paging.after(_MEMBERS, _o.occurred_at, _o.execution_pk))
         .order_by(_o.occurred_at.desc(), _o.execution_pk.desc())
         .limit(paging.limit + 1)
@@ -235,13 +245,7 @@ def of_execution(connection: Connection, execution_pk: int) -> list[GroupOfExecu
 
 def history(connection: Connection, group_pk: int, limit: int = 200) -> list[HistoryLine]:
     """List what happened to a group, the newest first."""
-    h = group_history.c
-    rows = connection.execute(
-        select(h.at, h.kind, h.actor, h.note, h.release)
-        .where(h.group_pk == group_pk)
-        .order_by(h.pk.desc())
-        .limit(limit)
-    )
+    rows = connection.execute(_HISTORY, {"group": group_pk, "number": limit})
     return [HistoryLine(**row) for row in rows.mappings()]
 
 
@@ -380,6 +384,7 @@ def remember(
     connection.execute(insert(group_history).values(lines))
 
 
+@cache
 def selected() -> Select[Any]:
     """Select what makes a `FailureGroup` of each row of `failure_groups`."""
     sample = lateral(
@@ -413,6 +418,13 @@ def selected() -> Select[Any]:
         .select_from(failure_groups)
         .outerjoin(sample, true())
         .join(interactions, true())
+    )
+
+
+@cache
+def _one() -> Select[Any]:
+    return selected().where(
+        _g.project_pk == bindparam("project"), _g.group_id == bindparam("group")
     )
 
 

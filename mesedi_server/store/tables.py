@@ -260,7 +260,15 @@ score_rollups = Table(
     _needed("higher_is_better", Boolean()),
     _needed("raw_out_of_range", Boolean()),
     PrimaryKeyConstraint("execution_pk", "evaluator_id", "metric_type"),
-    Index("ix_score_rollups_pair", "project_pk", "evaluator_id", "metric_type", "execution_pk"),
+    # With what a distribution and an agreement are made of, for the rows of a pair lie apart.
+    Index(
+        "ix_score_rollups_means",
+        "project_pk",
+        "evaluator_id",
+        "metric_type",
+        "execution_pk",
+        postgresql_include=["mean", "measured", "failed", "higher_is_better", "raw_out_of_range"],
+    ),
 )
 
 failure_groups = Table(
@@ -524,7 +532,20 @@ assessments = Table(
     _needed("citations", Integer(), "0"),
     _needed("unresolved", Integer(), "0"),
     _time("assessed_at", required=True, now=True),
-    UniqueConstraint("execution_pk", "answer_id", "evaluator"),
+    # With all that a group's sums are made of: the rows themselves are wide and lie apart.
+    UniqueConstraint(
+        "execution_pk",
+        "answer_id",
+        "evaluator",
+        postgresql_include=[
+            "outcome",
+            "quantities",
+            "unmatched",
+            "ambiguous",
+            "citations",
+            "unresolved",
+        ],
+    ),
     Index("ix_assessments_recent", "project_pk", text("assessed_at DESC")),
 )
 

@@ -4,30 +4,16 @@ Counts come from `group_days`, `group_weeks`, `group_periods` and `pair_days`, w
 bounded number of rollups.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any, TypeAlias
 
 from msgspec import Struct
-from sqlalchemy import (
-    BigInteger,
-    ColumnElement,
-    Select,
-    Table,
-    TableValuedAlias,
-    Text,
-    and_,
-    cast,
-    func,
-    lateral,
-    not_,
-    select,
-)
-from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy import ColumnElement, Select, Table, not_, select
 
 from mesedi_server.store.database import Connection
-from mesedi_server.store.tables import group_days, group_periods, group_weeks, pair_days
+from mesedi_server.store.tables import group_days, group_periods, group_weeks
 
 Pair: TypeAlias = tuple[str, str]
 """An evaluator and a metric."""
@@ -40,14 +26,13 @@ MAX_NAME_CHARS = 256
 """Characters of a release or environment by which occurrences are told apart."""
 DAYS_A_WEEK = 7
 DAYS_A_PERIOD = 28
-SAMPLE = 2_000
+SAMPLE = 1_000
 """Rollups, the latest of a pair, that a distribution is made of."""
 BINS = 20
 """Equal parts of [0, 1]."""
 
 _d = group_days.c
 _w = group_weeks.c
-_p = pair_days.c
 
 # `width_bucket` counts from 1, 0 is below 0, BINS + 1 above 1; 1 itself belongs to the last bin.
 _DISTRIBUTION = f"""
@@ -58,6 +43,30 @@ FROM (SELECT mean, failed, higher_is_better, raw_out_of_range FROM score_rollups
     WHERE project_pk = %(project)s AND evaluator_id = %(evaluator)s AND metric_type = %(metric)s
     ORDER BY execution_pk DESC LIMIT {SAMPLE}) AS latest
 GROUP BY 1, 2
+"""
+
+# Days come as text, a day's place in the span and its number: thousands of numbers are read in a tenth of the time that
+# as many rows take, and a third of that of arrays.
+_COUNTS = "string_agg(place::text, ' ') AS places, string_agg(number::text, ' ') AS numbers"
+
+# One group after the other: a plan that is prepared for any days would go through all groups of the days.
+_OF_GROUPS = f"""
+SELECT asked.group_pk, own.places, own.numbers
+FROM unnest(%(groups)s::bigint[]) AS asked (group_pk) CROSS JOIN LATERAL (
+    SELECT {_COUNTS} FROM (
+        SELECT day - %(first)s::date AS place, sum(occurrences) AS number FROM group_days
+        WHERE group_pk = asked.group_pk AND day BETWEEN %(first)s::date AND %(last)s::date{{named}}
+        GROUP BY day) AS by_day) AS own
+WHERE own.places IS NOT NULL
+"""
+
+_INTERACTIONS = f"""
+SELECT evaluator, metric, {_COUNTS} FROM (
+    SELECT asked.evaluator, asked.metric, p.day - %(first)s::date AS place, p.interactions AS number
+    FROM unnest(%(evaluators)s::text[], %(metrics)s::text[]) AS asked (evaluator, metric)
+    JOIN pair_days p ON p.evaluator_id = asked.evaluator AND p.metric_type = asked.metric
+    WHERE p.project_pk = %(project)s AND p.day BETWEEN %(first)s::date AND %(last)s::date) AS by_day
+GROUP BY evaluator, metric
 """
 
 
@@ -153,28 +162,14 @@ def of_groups(
     environment: str | None = None,
 ) -> dict[int, Counts]:
     """Count the occurrences of some groups on each day of a span."""
-    wanted = Slice(release=release, environment=environment)
-    # One group after the other: a plan that is prepared for any days would go through all groups of the days.
-    asked = _table(group_pk=cast(list(group_pks), ARRAY(BigInteger)))
-    by_day = (
-        select(_d.day, func.sum(_d.occurrences).label("number"))
-        .where(_d.group_pk == asked.c.group_pk, _d.day.between(span[0], span[-1]))
-        .where(*_named(group_days, wanted))
-        .group_by(_d.day)
-        .correlate(asked)
-        .subquery()
-    )
-    own = lateral(
-        select(
-            func.array_agg(by_day.c.day - span[0]).label("places"),
-            func.array_agg(by_day.c.number).label("numbers"),
-        )
-    )
-    statement = select(asked.c.group_pk, own.c.places, own.c.numbers).where(
-        own.c.places.is_not(None)
-    )
+    names = {"release": release, "environment": environment}
+    given = {name: text[:MAX_NAME_CHARS] for name, text in names.items() if text is not None}
+    named = "".join(f" AND {name} = %({name})s" for name in given)
+    parameters = {"groups": list(group_pks), "first": span[0], "last": span[-1], **given}
     counts = {pk: [0] * len(span) for pk in group_pks}
-    for group_pk, places, numbers in connection.execute(statement):
+    for group_pk, places, numbers in connection.exec_driver_sql(
+        _OF_GROUPS.format(named=named), parameters
+    ):
         _fill(counts[group_pk], places, numbers)
     return counts
 
@@ -183,22 +178,15 @@ def interactions(
     connection: Connection, project_pk: int, pairs: Collection[Pair], span: Span
 ) -> dict[Pair, Counts]:
     """Count the executions that carried each of some pairs, on each day of a span."""
-    evaluators, metrics = ([pair[place] for pair in pairs] for place in (0, 1))
-    asked = _table(evaluator=cast(evaluators, ARRAY(Text)), metric=cast(metrics, ARRAY(Text)))
-    is_asked = and_(_p.evaluator_id == asked.c.evaluator, _p.metric_type == asked.c.metric)
-    statement = (
-        select(
-            _p.evaluator_id,
-            _p.metric_type,
-            func.array_agg(_p.day - span[0]),
-            func.array_agg(_p.interactions),
-        )
-        .join_from(asked, pair_days, is_asked)
-        .where(_p.project_pk == project_pk, _p.day.between(span[0], span[-1]))
-        .group_by(_p.evaluator_id, _p.metric_type)
-    )
+    parameters = {
+        "project": project_pk,
+        "evaluators": [evaluator for evaluator, _ in pairs],
+        "metrics": [metric for _, metric in pairs],
+        "first": span[0],
+        "last": span[-1],
+    }
     counts = {pair: [0] * len(span) for pair in pairs}
-    for evaluator, metric, places, numbers in connection.execute(statement):
+    for evaluator, metric, places, numbers in connection.exec_driver_sql(_INTERACTIONS, parameters):
         _fill(counts[evaluator, metric], places, numbers)
     return counts
 
@@ -231,14 +219,9 @@ def distribution(connection: Connection, project_pk: int, pair: Pair, floor: flo
     )
 
 
-def _table(**columns: ColumnElement[Any]) -> TableValuedAlias:
-    """Make a table of arrays, each a column."""
-    return func.unnest(*columns.values()).table_valued(*columns).render_derived(name="asked")
-
-
-def _fill(counts: Counts, places: Sequence[int], numbers: Sequence[int]) -> None:
-    for place, number in zip(places, numbers, strict=True):
-        counts[place] = number
+def _fill(counts: Counts, places: str, numbers: str) -> None:
+    for place, number in zip(places.split(), numbers.split(), strict=True):
+        counts[int(place)] = int(number)
 
 
 def _named(table: Table, wanted: Slice) -> list[ColumnElement[bool]]:
