@@ -19,7 +19,7 @@ from flask import Flask
 from werkzeug.test import Client
 
 from bench.fill import PROJECT
-from mesedi_server.app import create_app
+from mesedi_server.app import create_served_app
 from mesedi_server.config import Settings
 from mesedi_server.embedded import EmbeddedServers
 from mesedi_server.store import people, projects
@@ -39,7 +39,7 @@ def main() -> None:
     arguments = parser.parse_args()
     with EmbeddedServers(arguments.data) as addresses:
         settings = Settings(database_url=addresses.database_url, broker_url=addresses.broker_url)
-        measure(create_app(settings), addresses.database_url, arguments.visits)
+        measure(create_served_app(settings), addresses.database_url, arguments.visits)
 
 
 def measure(app: Flask, database_url: str, visits: int) -> None:

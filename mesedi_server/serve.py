@@ -22,7 +22,7 @@ STOP_S = 5
 def web(settings: Settings, host: str, port: int) -> None:
     """Answer requests until told to stop."""
     Granian(
-        "mesedi_server.app:create_app",
+        "mesedi_server.app:create_served_app",
         factory=True,
         interface=Interfaces.WSGI,
         address=host,

@@ -118,7 +118,8 @@ def executions() -> ExecutionFilter:
 
 def given(*names: str) -> dict[str, str]:
     """Return the filters that the address has."""
-    return {name: value for name in names if (value := text(name))}
+    asked = request.args.keys() & set(names)
+    return {name: value for name in names if name in asked and (value := text(name))}
 
 
 def paging(limit: int) -> Paging:
