@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from evaluators.counting import counted
 from mesedi_server import __version__, config, migrating, passwords
 from mesedi_server.embedded import connect_addresses, reach_database
 from mesedi_server.errors import MesediError
@@ -227,7 +228,8 @@ def redetect(project: str, since: str, until: str | None, data: Path) -> None:
                     limit=_REDETECT_BATCH,
                 )
             marked += count
-    click.echo(f"{marked} executions are due again; the workers examine them within seconds.")
+    are_due = counted(marked, "execution is", "executions are")
+    click.echo(f"{are_due} due again; the workers examine them within seconds.")
 
 
 @cli.command()
@@ -245,7 +247,8 @@ def demo(project: str, data: Path) -> None:
         with database.transaction() as connection:
             found = projects.by_name(connection, project)
         sent = results.send(database, found)
-    click.echo(f"{sent.stored} executions are stored, {sent.known} were there already.")
+    stored = counted(sent.stored, "execution is", "executions are")
+    click.echo(f"{stored} stored, {sent.known} were there already.")
     click.echo(outlook)
 
 
