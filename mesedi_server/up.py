@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shlex
 import socket
 import sys
 import threading
@@ -74,9 +75,10 @@ def _check_settings() -> None:
 def _check_not_running(data_dir: Path) -> None:
     if connect_addresses(data_dir) is None:
         return
+    folder = data_dir.absolute()
     raise FolderInUseError(
-        f"The server of {data_dir.absolute()} runs already, at {last_address(data_dir)}. "
-        "`mesedi-server sign-in-link` prints a link to sign in there; "
+        f"The server of {folder} runs already, at {last_address(data_dir)}. "
+        f"`mesedi-server sign-in-link --data {shlex.quote(str(folder))}` prints a link to sign in there; "
         "a second server takes another --data DIR and another --port."
     )
 

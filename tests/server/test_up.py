@@ -206,7 +206,7 @@ def test_a_folder_in_use_is_told_with_the_way_out(data, port):
         refused = _refused("up", "--port", str(free), "--data", str(data))
 
     assert f"The server of {data} runs already, at http://127.0.0.1:{port}." in refused
-    assert "mesedi-server sign-in-link" in refused
+    assert f"mesedi-server sign-in-link --data {data}" in refused
     assert "--data DIR" in refused
 
 
