@@ -28,7 +28,7 @@ run: $(READY)  ## Start everything on 127.0.0.1:8080 (options: ARGS="--port 9000
 	@exec $(BIN)/mesedi-server up $(ARGS)
 
 .PHONY: demo
-demo: $(READY)  ## Send a set of real evaluator results to the running server
+demo: $(READY)  ## Store a set of real evaluator results, for a first look; a second time changes nothing
 	@$(BIN)/mesedi-server demo $(ARGS)
 
 .PHONY: test

@@ -26,6 +26,7 @@ from evaluators.commands.shared import evaluation_id as _evaluation_id
 from evaluators.commands.shared import print_json as _print
 from evaluators.commands.shared import progress_bars as _progress
 from evaluators.commands.shared import run as _run
+from evaluators.counting import counted
 from evaluators.errors import EvaluatorsError
 from evaluators.evaluation import evaluate_saved
 from evaluators.judges import LARGEST_COST_MICROS
@@ -208,7 +209,7 @@ def export_transcripts(run: Path, out: Path, stream: str, *, force: bool, as_jso
     if as_json:
         _print({"path": str(out), "records": turns})
     else:
-        click.echo(f"{turns} records in {out}")
+        click.echo(f"{counted(turns, 'record')} in {out}")
 
 
 @cli.command()
@@ -244,8 +245,8 @@ def resume(
         _print({"run_directory": str(run), "checked_only": check, **asdict(remaining)})
         return
     turns, requests = sum(remaining.turns.values()), sum(remaining.requests.values())
-    verb = "would be" if check else "were"
-    click.echo(f"{turns} turns {verb} committed, {requests} requests {verb} needed: {run}")
+    done, asked = ("to commit", "to send") if check else ("committed", "sent")
+    click.echo(f"{counted(turns, 'turn')} {done}, {counted(requests, 'request')} {asked}: {run}")
 
 
 @cli.command()

@@ -12,6 +12,7 @@ from typing import Any
 
 from evaluators import strict
 from evaluators.comparison import COVERAGE, MET_RATE
+from evaluators.counting import counted
 from evaluators.errors import SpecError
 from evaluators.summary import Json
 
@@ -137,7 +138,7 @@ def worst(decisions: Iterable[str]) -> str:
 def _compared(comparison: Json) -> Json:
     return {
         "decision": comparison["decision"],
-        "reason": f"{len(comparison['regressions'])} regressions in {comparison['paired']} pairs",
+        "reason": f"{counted(len(comparison['regressions']), 'regression')} in {counted(comparison['paired'], 'pair')}",
     }
 
 
@@ -213,7 +214,10 @@ def _regressed(gate: RegressionGate, metric: Json, comparison: Json) -> tuple[st
     lost = len(comparison["removed"]) + len(comparison["mismatched"]) + metric["unavailable"]
     if lost:
         # What is gone cannot be seen to be worse, so nothing was shown.
-        return "inconclusive", f"{words}, but {lost} answers of the baseline cannot be compared"
+        return (
+            "inconclusive",
+            f"{words}, but {counted(lost, 'answer')} of the baseline cannot be compared",
+        )
     return "pass", words
 
 

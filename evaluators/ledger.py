@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from evaluators.canonical import canonical, text_digest
+from evaluators.counting import counted
 from evaluators.judges import Judge, JudgeContract, JudgeReply, JudgeRequest, checked
 
 RUNNING = "running"
@@ -38,7 +39,7 @@ class Budget:
     def in_words(self) -> str:
         """Say what it allows."""
         cost = "" if self.max_cost_micros is None else f", {self.max_cost_micros} millionths"
-        return f"{self.max_calls} calls{cost}"
+        return f"{counted(self.max_calls, 'call')}{cost}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """The command `mesedi-server`."""
 
 import os
+import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,8 +10,9 @@ from pathlib import Path
 
 import click
 
+from evaluators.counting import counted
 from mesedi_server import __version__, config, migrating, passwords
-from mesedi_server.embedded import reach_database
+from mesedi_server.embedded import connect_addresses, reach_database
 from mesedi_server.errors import MesediError
 from mesedi_server.permission import ROLES, SCOPES
 from mesedi_server.schemas import people as person_schema
@@ -18,7 +20,7 @@ from mesedi_server.schemas.bodies import load
 from mesedi_server.schemas.projects import NAME
 from mesedi_server.store import api_keys, due_work, members, people, projects
 from mesedi_server.store.database import Database
-from mesedi_server.up import FIRST_PROJECT, OPERATOR, address_file
+from mesedi_server.up import FIRST_PROJECT, OPERATOR, last_address
 
 DEFAULT_DATA = "mesedi-data"
 """Folder of the embedded servers, in the working folder, where none is named."""
@@ -156,7 +158,7 @@ def sign_in_link(user: str, address: str, data: Path) -> None:
             else people.account(connection, user).user_pk
         )
         token = people.create_sign_in_link(connection, user_pk)
-    base = address or _last_address(data)
+    base = address or last_address(data)
     click.echo(f"{base.rstrip('/')}/sign-in?token={token}")
 
 
@@ -226,21 +228,40 @@ def redetect(project: str, since: str, until: str | None, data: Path) -> None:
                     limit=_REDETECT_BATCH,
                 )
             marked += count
-    click.echo(f"{marked} executions are due again; the workers examine them within seconds.")
+    are_due = counted(marked, "execution is", "executions are")
+    click.echo(f"{are_due} due again; the workers examine them within seconds.")
 
 
 @cli.command()
 @click.option("--project", default=FIRST_PROJECT, show_default=True, help="Name or id.")
 @_data
 def demo(project: str, data: Path) -> None:
-    """Send a set of real Ragas and promptfoo results, for a first look that is no empty page."""
+    """Store a set of real Ragas and promptfoo results, for a first look that is no empty page.
+
+    It goes straight into the database, whether the server runs or not; a second time changes nothing.
+    """
     from mesedi_server import demo as results  # noqa: PLC0415 - named like this command
 
+    outlook = _outlook(data)
     with _database(data) as database:
         with database.transaction() as connection:
             found = projects.by_name(connection, project)
-        count = results.send(database, found)
-    click.echo(f"{count} executions are stored; their groups appear while the server runs.")
+        sent = results.send(database, found)
+    stored = counted(sent.stored, "execution is", "executions are")
+    click.echo(f"{stored} stored, {sent.known} were there already.")
+    click.echo(outlook)
+
+
+def _outlook(data: Path) -> str:
+    """Say where and when the groups of what is stored appear."""
+    if _is_external():
+        return "Their groups appear while a worker runs."
+    if connect_addresses(data):
+        return f"Their groups appear within seconds at {last_address(data)}."
+    return (
+        "The server does not run; their groups appear when it does:"
+        f" mesedi-server up --data {shlex.quote(str(data))} (make run, in a checkout)."
+    )
 
 
 @contextmanager
@@ -256,27 +277,21 @@ def _database(data: Path) -> Iterator[Database]:
 
 @contextmanager
 def _database_url(data: Path) -> Iterator[str]:
-    external = os.environ.get("MESEDI_DATABASE_URL", "").strip()
-    if external and not _is_data_named():
-        yield external
+    if _is_external():
+        yield os.environ["MESEDI_DATABASE_URL"].strip()
         return
     with reach_database(data) as url:
         yield url
 
 
-def _is_data_named() -> bool:
+def _is_external() -> bool:
+    """Say whether the database is one that MESEDI_DATABASE_URL names: a data folder that is named goes first."""
     source = click.get_current_context().get_parameter_source("data")
-    return source in (
+    is_data_named = source in (
         click.core.ParameterSource.COMMANDLINE,
         click.core.ParameterSource.ENVIRONMENT,
     )
-
-
-def _last_address(data: Path) -> str:
-    try:
-        return address_file(data).read_text().strip()
-    except OSError:
-        return "http://127.0.0.1:8080"
+    return not is_data_named and bool(os.environ.get("MESEDI_DATABASE_URL", "").strip())
 
 
 def _time(text: str, option: str) -> datetime:

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shlex
 import socket
 import sys
 import threading
@@ -12,7 +13,7 @@ from pathlib import Path
 
 from mesedi_server import __version__, migrating, sealing
 from mesedi_server.config import from_environment
-from mesedi_server.embedded import Addresses, EmbeddedServers
+from mesedi_server.embedded import Addresses, EmbeddedServers, FolderInUseError, connect_addresses
 from mesedi_server.errors import ConfigurationError
 from mesedi_server.store import people, projects
 from mesedi_server.store.database import Database
@@ -22,6 +23,9 @@ FIRST_PROJECT = "default"
 """Name of the project that a new data folder begins with."""
 OPERATOR = "operator"
 """Name of the person that sign-in links are for, where no other is named."""
+
+USUAL_ADDRESS = "http://127.0.0.1:8080"
+"""Where a server listens unless it is told otherwise."""
 
 _READY_S = 60.0
 
@@ -35,6 +39,7 @@ def run(data_dir: Path, host: str, port: int) -> int:
         ConfigurationError: the port is taken, or a setting is wrong.
     """
     _check_settings()
+    _check_not_running(data_dir)
     _check_port(host, port)
     url = f"http://{_written(host)}:{port}"
     servers = EmbeddedServers(data_dir)
@@ -54,9 +59,28 @@ def address_file(data_dir: Path) -> Path:
     return data_dir / "address"
 
 
+def last_address(data_dir: Path) -> str:
+    """Return the address that a data folder's server was last started with, or the usual one."""
+    try:
+        return address_file(data_dir).read_text().strip()
+    except OSError:
+        return USUAL_ADDRESS
+
+
 def _check_settings() -> None:
     """Refuse at once what each process would refuse, again and again."""
     from_environment(os.environ | {"MESEDI_DATABASE_URL": "ours", "MESEDI_BROKER_URL": "ours"})
+
+
+def _check_not_running(data_dir: Path) -> None:
+    if connect_addresses(data_dir) is None:
+        return
+    folder = data_dir.absolute()
+    raise FolderInUseError(
+        f"The server of {folder} runs already, at {last_address(data_dir)}. "
+        f"`mesedi-server sign-in-link --data {shlex.quote(str(folder))}` prints a link to sign in there; "
+        "a second server takes another --data DIR and another --port."
+    )
 
 
 def _check_port(host: str, port: int) -> None:

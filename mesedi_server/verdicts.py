@@ -6,6 +6,7 @@ from typing import Any
 
 from evaluators import evidence, faithfulness, ledger
 from evaluators import verdicts as texts
+from evaluators.counting import counted
 from evaluators.evidence import Bundle, MissingEvidence
 from evaluators.faithfulness import Assessment, Verdict
 from evaluators.judges import JudgeRequest
@@ -94,7 +95,7 @@ def _scores(assessment: Assessment) -> Iterator[JudgeScore]:
             score=verdict.supported / len(verdict.claims),
             passed=verdict.supported == len(verdict.claims),
             highest=1,
-            reason=f"{verdict.supported} of {len(verdict.claims)} claims supported. {reason}",
+            reason=f"{verdict.supported} of {counted(len(verdict.claims), 'claim')} supported. {reason}",
         )
     if assessment.outcome != "not_applicable":
         yield JudgeScore(

@@ -12,6 +12,7 @@ import click
 
 from evaluators import rundir
 from evaluators.commands.shared import FILE
+from evaluators.counting import counted
 from evaluators.downloading import Group, download
 
 KEY_VARIABLE = "MESEDI_API_KEY"
@@ -84,12 +85,22 @@ def tell_what_is_missing(source: dict[str, Any] | None) -> None:
     if source is None:
         return
     missing = {
-        "executions_without_answer": "have sent no answer",
-        "executions_beyond_limit": "are older than the limit reaches",
+        "executions_without_answer": (
+            "execution that has",
+            "executions that have",
+            "sent no answer",
+        ),
+        "executions_beyond_limit": (
+            "execution that is",
+            "executions that are",
+            "older than the limit reaches",
+        ),
     }
-    for name, words in missing.items():
+    for name, (one, several, words) in missing.items():
         if source[name]:
-            click.echo(f"Not in the capture: {source[name]} executions that {words}", err=True)
+            click.echo(
+                f"Not in the capture: {counted(source[name], one, several)} {words}", err=True
+            )
 
 
 def _api_key(file: Path | None) -> str:

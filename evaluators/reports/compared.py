@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from evaluators.counting import counted
 from evaluators.summary import Json
 
 SHOWN = 20
@@ -40,4 +41,4 @@ def _metric(entry: Json) -> str:
     if entry["interval"] is not None:
         interval = " [{:+.3f}, {:+.3f}]".format(*entry["interval"])
     change = f"{entry['baseline']:.3f} -> {entry['candidate']:.3f}"
-    return f"{change} ({entry['delta']:+.3f}{interval}; {entry['paired']} pairs)"
+    return f"{change} ({entry['delta']:+.3f}{interval}; {counted(entry['paired'], 'pair')})"

@@ -1,5 +1,6 @@
 """The few lines that a terminal shows."""
 
+from evaluators.counting import counted
 from evaluators.summary import Json, is_draft
 
 
@@ -25,7 +26,7 @@ def measured(entry: Json) -> str:
     if entry["value"] is None:
         return "no value (nothing to measure)"
     if entry["aggregation"] == "count":
-        return f"{entry['value']:g} ({entry['denominator']} answers)"
+        return f"{entry['value']:g} ({counted(entry['denominator'], 'answer')})"
     return f"{entry['value']:.3f} ({entry['numerator']:g}/{entry['denominator']})"
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 from flask import Blueprint, Response, request
 
+from evaluators.counting import counted
 from mesedi_server.api import bodies, queries
 from mesedi_server.api.access import holder, scope
 from mesedi_server.api.answers import answer
@@ -144,7 +145,8 @@ def _discovery_reason(group: FailureGroup) -> str | None:
     if not group.is_discovery:
         return None
     return (
-        f"{group.interactions} interactions carry this evaluator and metric so far;"
+        f"{counted(group.interactions, 'interaction carries', 'interactions carry')}"
+        " this evaluator and metric so far;"
         f" wait for {DISCOVERY_INTERACTIONS} before calling it a regression"
     )
 

@@ -40,6 +40,8 @@ def halt_stream(execution_id: str) -> Response:
     frames = _frames(state, holder().project.pk, execution_id)
     response = Response(frames, mimetype="text/event-stream")
     response.headers["Cache-Control"] = "no-store"
+    # nginx keeps the frames back otherwise, until it has some thousand bytes.
+    response.headers["X-Accel-Buffering"] = "no"
     # Also where the client is gone before the first frame, and the generator never starts.
     response.call_on_close(state.halt_slots.release)
     return response

@@ -4,11 +4,10 @@
 desk that we made up, a line an execution.
 """
 
-import secrets
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from importlib import resources
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -23,17 +22,27 @@ RELEASE = "demo"
 _APART = timedelta(minutes=7)
 
 
-def send(database: Database, project: Project) -> int:
-    """Store the set as new executions of a project, closed and due; return how many there are."""
-    run, now = secrets.token_hex(4), datetime.now(UTC)
-    results = list(_results())
-    for number, result in enumerate(results):
-        with database.transaction() as connection:
-            execution_id = f"demo-{run}-{number}"
-            _store(
-                connection, project, execution_id, result, now - _APART * (len(results) - number)
-            )
-    return len(results)
+class Sent(NamedTuple):
+    """What became of the set."""
+
+    stored: int
+    """Executions that are stored now."""
+    known: int
+    """Executions that the project had from an earlier time."""
+
+
+def send(database: Database, project: Project) -> Sent:
+    """Store the set as executions of a project, closed and due; those that it has already stay as they are."""
+    now = datetime.now(UTC)
+    results = {f"demo-{number}": result for number, result in enumerate(_results(), 1)}
+    with database.transaction() as connection:
+        known = executions.known(connection, project.pk, results)
+    for number, (execution_id, result) in enumerate(results.items()):
+        if execution_id not in known:
+            started_at = now - _APART * (len(results) - number)
+            with database.transaction() as connection:
+                _store(connection, project, execution_id, result, started_at)
+    return Sent(len(results) - len(known), len(known))
 
 
 def _results() -> Iterator[dict[str, Any]]:

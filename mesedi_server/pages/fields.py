@@ -19,8 +19,10 @@ Form: TypeAlias = MultiDict[str, str]
 Row: TypeAlias = tuple[str, str]
 """A pair's key, and the floor beside it as it is written; empty for none."""
 
-SUGGESTED_ROWS = 20
-"""Pairs without a floor of their own that get a row to fill in."""
+OPEN_ROWS = 20
+"""Pairs without a floor of their own that have a row in view."""
+LISTED_ROWS = 100
+"""Pairs without a floor of their own that have a row at all: a form of more could be too large to be sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +131,7 @@ class PairsField:
         """Return rows to fill in, for pairs that the project sends and that have no own floor."""
         taken = {key for key, _ in self.rows + self.typed}
         keys = (f"{evaluator}:{metric}" for evaluator, metric in pairs)
-        return [(key, "") for key in dict.fromkeys(keys) if key not in taken][:SUGGESTED_ROWS]
+        return [(key, "") for key in dict.fromkeys(keys) if key not in taken]
 
 
 Field: TypeAlias = NumberField | ChoicesField | PairsField

@@ -9,6 +9,7 @@ from mesedi_server.errors import RefusedError
 from mesedi_server.pages import times
 from mesedi_server.schemas.events import MAX_NAME_BYTES
 from mesedi_server.schemas.lenient_json import storable
+from mesedi_server.store.assessments import FINDINGS
 from mesedi_server.store.executions import ExecutionFilter
 from mesedi_server.store.failure_groups import NEEDS_SOMEBODY, STATES, GroupFilter, State
 from mesedi_server.store.paging import Paging
@@ -35,6 +36,7 @@ _KEPT = (
     "environment",
     "days",
     "id",
+    "finding",
 )
 
 
@@ -114,6 +116,18 @@ def executions() -> ExecutionFilter:
         release=text("release"),
         environment=text("environment"),
     )
+
+
+def finding() -> str | None:
+    """Read which finding a group's executions are to have; None: any or none.
+
+    Raises:
+        RefusedError: not one of those that sums are made of.
+    """
+    wanted = text("finding")
+    if wanted is not None and wanted not in FINDINGS:
+        raise RefusedError(f"finding: one of {', '.join(FINDINGS)}")
+    return wanted
 
 
 def given(*names: str) -> dict[str, str]:

@@ -101,10 +101,10 @@ def show(visit: Visit, group_id: str) -> Answer:
 def page(visit: Visit, group_id: str, fault: RefusedError | None = None) -> Answer:
     """Make a group's page, with what could not be done to the group."""
     group = failure_groups.get(visit.connection, visit.project.pk, group_id)
-    paging = filters.paging(MEMBERS)
-    members = failure_groups.members_page(visit.connection, group.pk, paging)
+    paging, finding = filters.paging(MEMBERS), filters.finding()
+    members = failure_groups.members_page(visit.connection, group.pk, paging, finding)
     latest = members
-    if paging.cursor is not None:
+    if paging.cursor is not None or finding is not None:
         latest = failure_groups.members_page(visit.connection, group.pk, Paging(1))
     newest = latest.items[0] if latest.items else None
     floor = _thresholds(visit).floor(*_pair(group))
@@ -122,6 +122,7 @@ def page(visit: Visit, group_id: str, fault: RefusedError | None = None) -> Answ
         labels=labels.last_of(visit.connection, [one.execution_pk for one in members.items]),
         here_again=addresses.of_request(request) if request.method == "GET" else None,
         counts=counts,
+        finding=finding,
         suggestion=roads.suggest(counts),
         min_answers=roads.MIN_ANSWERS,
         quality=_quality(visit, group, floor.value),

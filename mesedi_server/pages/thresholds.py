@@ -127,6 +127,8 @@ def _page(
         has_preview=detector.name == grounding_failure.NAME,
         spans=SPANS,
         named=NAMED,
+        open_rows=fields.OPEN_ROWS,
+        listed_rows=fields.LISTED_ROWS,
         **preview,
     )
 

@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from evaluators.counting import counted
+
 _FLOOR_SOURCES = {
     "default": "default",
     "project": "set by this project",
@@ -130,11 +132,6 @@ def duration(ms: float | None) -> str:
     return f"{seconds:.1f} s"
 
 
-def count(amount: int, singular: str, plural: str = "") -> str:
-    """Write a number of things."""
-    return f"{amount:,} {singular if amount == 1 else plural or singular + 's'}"
-
-
 def isolated(text: str) -> str:
     """Keep a name's writing direction from turning the text around it (Unicode's isolates)."""
     return f"\u2068{text}\u2069"
@@ -142,7 +139,7 @@ def isolated(text: str) -> str:
 
 def _mean_below_floor(evidence: Mapping[str, Any], metric: str) -> str:
     mean, floor = _told_apart(evidence.get("mean"), evidence.get("floor"))
-    scores = count(evidence.get("measured", 0), "score")
+    scores = counted(evidence.get("measured", 0), "score")
     source = _FLOOR_SOURCES.get(evidence.get("floor_source", ""), "")
     return (
         f"{_mean_of(metric)} {mean} over {scores}{_unmeasured(evidence)}, floor {floor} ({source})"
@@ -155,7 +152,7 @@ def _failed_verdict(evidence: Mapping[str, Any], metric: str) -> str:
     told = "no score measured" if mean is None else f"{_mean_of(metric)} {number(mean)}"
     direction = "" if evidence.get("higher_is_better", True) else " (lower is better)"
     return (
-        f"failed by the evaluator's own verdict ({failed:,} of {count(scores, 'score')}),"
+        f"failed by the evaluator's own verdict ({failed:,} of {counted(scores, 'score')}),"
         f" {told}{direction}{_unmeasured(evidence)}"
     )
 
@@ -180,7 +177,7 @@ def _crashed(_evidence: Mapping[str, Any], _: str) -> str:
 
 def _spike(evidence: Mapping[str, Any], _: str) -> str:
     did = _SPIKES[evidence["rule"]]
-    sample = count(evidence.get("sample", 0), "execution")
+    sample = counted(evidence.get("sample", 0), "execution")
     rate, limit = evidence.get("rate", 0), evidence.get("rate_threshold", 0)
     window = evidence.get("measurement_window_minutes", 0)
     return (
@@ -236,7 +233,7 @@ def _told_apart(mean: float | None, floor: float | None) -> tuple[str, str]:
 
 
 FILTERS: dict[str, Callable[..., Any]] = {
-    "count": count,
+    "count": counted,
     "duration": duration,
     "evidence": evidence,
     "gist": gist,

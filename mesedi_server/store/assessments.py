@@ -78,6 +78,18 @@ class GroupCounts(Struct, frozen=True, kw_only=True):
     invalid: int
 
 
+FINDINGS = {
+    "unmatched": "unmatched > 0",
+    "untraced": "unmatched > 1 AND unmatched + ambiguous = quantities AND unresolved = citations",
+    "unresolved": "unresolved > 0",
+    "ambiguous": "ambiguous > 0",
+    "missing_evidence": "outcome = 'missing_evidence'",
+    "met": "outcome = 'met'",
+    "not_applicable": "outcome = 'not_applicable'",
+    "invalid": "outcome = 'invalid'",
+}
+"""Findings by which a group's answers can be told apart, as `GroupCounts` names them: conditions on `assessments`."""
+
 # An array, so that each is looked up in the index, however much is stored.
 _WANTED = "ANY (ARRAY(SELECT jsonb_array_elements_text(%(executions)s::jsonb)::bigint))"
 
@@ -127,16 +139,9 @@ SELECT (SELECT count(*) FROM latest) AS executions,
     count(*) AS answers,
     count(*) FILTER (WHERE quantities > 0) AS with_quantities,
     count(*) FILTER (WHERE citations > 0) AS with_citations,
-    count(*) FILTER (WHERE unmatched > 0) AS unmatched,
-    count(*) FILTER (WHERE unresolved > 0) AS unresolved,
-    count(*) FILTER (WHERE unmatched > 1 AND unmatched + ambiguous = quantities AND unresolved = citations) AS untraced,
-    count(*) FILTER (WHERE ambiguous > 0) AS ambiguous,
-    count(*) FILTER (WHERE outcome = 'missing_evidence') AS missing_evidence,
-    count(*) FILTER (WHERE outcome = 'met') AS met,
     count(*) FILTER (WHERE outcome = 'violated') AS violated,
     count(*) FILTER (WHERE outcome = 'needs_review') AS needs_review,
-    count(*) FILTER (WHERE outcome = 'not_applicable') AS not_applicable,
-    count(*) FILTER (WHERE outcome = 'invalid') AS invalid
+    {", ".join(f"count(*) FILTER (WHERE {condition}) AS {name}" for name, condition in FINDINGS.items())}
 FROM assessed
 """
 

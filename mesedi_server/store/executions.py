@@ -1,5 +1,6 @@
 """Executions: what the client says of them, and when they are due to be examined."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -260,6 +261,14 @@ def get(connection: Connection, project_pk: int, execution_id: str) -> Execution
     if not found:
         raise NotFoundError("execution")
     return found[0]
+
+
+def known(connection: Connection, project_pk: int, execution_ids: Collection[str]) -> set[str]:
+    """Tell which of some executions the project has."""
+    statement = select(_x.execution_id).where(
+        _x.project_pk == project_pk, _x.execution_id.in_(execution_ids)
+    )
+    return set(connection.execute(statement).scalars())
 
 
 def events_of(connection: Connection, execution_pk: int, limit: int) -> list[Event]:

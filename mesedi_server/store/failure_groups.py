@@ -24,7 +24,7 @@ from sqlalchemy import (
 )
 
 from mesedi_server.errors import NotFoundError
-from mesedi_server.store import audit_log
+from mesedi_server.store import audit_log, group_findings
 from mesedi_server.store.database import Connection
 from mesedi_server.store.paging import Page, Paging
 from mesedi_server.store.tables import (
@@ -212,10 +212,13 @@ def known(connection: Connection, project_pk: int, group_ids: Collection[str]) -
     return set(connection.execute(statement).scalars())
 
 
-def members_page(connection: Connection, group_pk: int, paging: Paging) -> Page[Member]:
-    """List a group's executions, the latest first."""
+def members_page(
+    connection: Connection, group_pk: int, paging: Paging, finding: str | None = None
+) -> Page[Member]:
+    """List a group's executions, the latest first: all, or those that a number of its sums is made of."""
+    wanted = group_findings.members_with(connection, group_pk, finding) if finding else []
     statement = (
-        _MEMBERS_OF.where(_o.group_pk == group_pk)
+        _MEMBERS_OF.where(_o.group_pk == group_pk, *wanted)
         .where(*paging.after(_MEMBERS, _o.occurred_at, _o.execution_pk))
         .order_by(_o.occurred_at.desc(), _o.execution_pk.desc())
         .limit(paging.limit + 1)

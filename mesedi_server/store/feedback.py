@@ -20,8 +20,9 @@ _SAID = f"""said AS MATERIALIZED (
     JOIN assessments a USING (execution_pk)
     CROSS JOIN LATERAL (VALUES
         ('quantity_traceability', a.quantities - a.unmatched - a.ambiguous, a.quantities,
-            ' quantities stand in a passage or in the question'),
-        ('citation_resolution', a.citations - a.unresolved, a.citations, ' citations name a passage that is there')
+            CASE a.quantities WHEN 1 THEN 'quantity' ELSE 'quantities' END || ' found in a passage or in the question'),
+        ('citation_resolution', a.citations - a.unresolved, a.citations,
+            CASE a.citations WHEN 1 THEN 'citation' ELSE 'citations' END || ' traced to a passage that is there')
     ) AS m (metric, good, total, told)
     WHERE a.evaluator = 'grounding' AND (given.answer_id IS NULL OR given.answer_id = a.answer_id)
 )"""
@@ -36,7 +37,7 @@ WITH {_SAID}, gone AS (
         higher_is_better, payload)
     SELECT project_pk, event_id, execution_pk, 'eval_score', '{EVALUATOR}', metric, good::float8 / total, true,
         jsonb_build_object('evaluator_id', '{EVALUATOR}', 'metric_type', metric, 'score', good::float8 / total,
-            'higher_is_better', true, 'answer_id', answer_id, 'reason', good || ' of ' || total || told)
+            'higher_is_better', true, 'answer_id', answer_id, 'reason', good || ' of ' || total || ' ' || told)
     FROM said WHERE total > 0 ORDER BY event_id
     ON CONFLICT (project_pk, event_id) DO UPDATE
         SET score = excluded.score, payload = excluded.payload, timestamp = now(), received_at = now()

@@ -133,10 +133,17 @@ def _send(options: argparse.Namespace, result: Any) -> int:
     found = _EMITTERS[options.tool](options, result) or 0
     left = _client.flush(options.timeout)
     stats = _client.stats()
-    told = f"{found} scores found, {stats.sent} events stored, {left} left, {stats.lost} lost"
+    told = (
+        f"{_several(found, 'score')} found, {_several(stats.sent, 'event')} stored,"
+        f" {left} left, {stats.lost} lost"
+    )
     reasons = [*stats.dropped.items(), *stats.refused.items()]
     print(told, *(f"{reason}: {count}" for reason, count in reasons), sep="; ")  # noqa: T201
     return 1 if left or stats.lost or not found else 0
+
+
+def _several(number: int, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
 def _show(options: argparse.Namespace, result: Any) -> int:

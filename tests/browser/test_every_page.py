@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from tests.browser.walking import is_wider_than_the_window, open_help_desk, wait_for
+from tests.browser.walking import PHONE, is_wider_than_the_window, open_help_desk, wait_for
 from tests.factories import make_close, make_execution, make_score
 
 LONG = "metric_" + "x" * 249
@@ -20,7 +20,6 @@ HOSTILE = [
     "\U0001f994\u200d\U0001f525 \u0301\u0301",
     "W" * 256,
 ]
-PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
 OPEN = ("/sign-in", "/sign-in?token=used")
 SIGNED_IN = (
     "/account",

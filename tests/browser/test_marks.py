@@ -2,12 +2,14 @@
 
 import pytest
 
-from tests.browser.walking import open_help_desk, wait_for
+from tests.browser.walking import PHONE, open_help_desk, wait_for
 
 IS_SEEN = """id => {
     const box = document.getElementById(id).getBoundingClientRect();
     return box.height > 0 && box.top >= 0 && box.bottom <= innerHeight;
 }"""
+TOPS = """() => [...document.querySelectorAll("#grounding, #members, #playbook, #scores, #state")]
+    .map(one => [one.id, one.getBoundingClientRect().top])"""
 STYLE = """one => {
     const sign = getComputedStyle(one, "::after").content;
     const style = getComputedStyle(one);
@@ -104,6 +106,27 @@ def test_the_group_says_what_is_wrong_and_where_to_look_first(open_window, desk)
     assert "Look at the prompt first. 13 answers of 22" in road.inner_text()
     road.get_by_role("link", name="the playbook").click()
     assert window.locator("#playbook").is_visible()
+
+
+def test_on_a_phone_the_findings_come_before_the_playbook(open_window, desk):
+    window = open_window(storage_state=desk["state"], **PHONE)
+    window.goto(desk["address"])
+
+    found = window.evaluate(TOPS)
+
+    # In the order of the source, which the keyboard goes by.
+    assert [name for name, _ in found] == ["grounding", "members", "playbook", "scores", "state"]
+    assert found == sorted(found, key=lambda one: one[1])
+
+
+def test_on_a_laptop_the_playbook_stands_beside_the_findings(open_window, desk):
+    window = open_window(storage_state=desk["state"])
+    window.goto(desk["address"])
+
+    tops = dict(window.evaluate(TOPS))
+
+    assert abs(tops["playbook"] - tops["grounding"]) < 40
+    assert tops["grounding"] < tops["members"] < tops["scores"] < tops["state"]
 
 
 def test_the_executions_own_page_has_the_marks_too(open_window, desk):

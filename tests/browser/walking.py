@@ -3,6 +3,8 @@
 import time
 
 PATIENCE_S = 30.0
+PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
+"""What a window is like on a phone."""
 
 
 def sign_in(window, link: str) -> None:

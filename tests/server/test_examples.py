@@ -80,6 +80,29 @@ def test_the_demo_shows_the_groups_of_both_files_and_a_help_desks(database, tena
     assert _groups(tenant) == {**RAGAS_GROUPS, **PROMPTFOO_GROUPS, **desk}
 
 
+def test_the_demo_is_stored_once_however_often_it_is_sent(database, tenant, make_tenant):
+    first = demo.send(database, tenant.project)
+    examine_all(database)
+    groups = _groups(tenant)
+
+    again = demo.send(database, tenant.project)
+    examine_all(database)
+
+    assert (first.known, again.stored) == (0, 0)
+    assert first.stored == again.known == tenant.read.get("/stats").json["total_executions"]
+    assert _groups(tenant) == groups
+    assert demo.send(database, make_tenant().project) == first
+
+
+def test_what_is_missing_of_the_demo_is_stored(database, tenant):
+    tenant.ingest.post("/executions", {"execution_id": "demo-2", "status": "started"})
+
+    sent = demo.send(database, tenant.project)
+
+    assert sent.known == 1
+    assert sent.stored + 1 == tenant.read.get("/stats").json["total_executions"]
+
+
 def test_the_help_desk_of_the_demo_points_to_the_prompt(database, tenant):
     demo.send(database, tenant.project)
     examine_all(database)

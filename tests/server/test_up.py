@@ -170,6 +170,22 @@ def test_commands_reach_a_stopped_server_too(data, port):
     assert link.startswith(f"http://127.0.0.1:{port}/sign-in?token=")
 
 
+def test_the_demo_says_when_its_groups_appear_and_is_stored_once(data, port):
+    with up(data, port) as running:
+        first = command(data, "demo")
+        running.interrupt()
+
+    again = command(data, "demo")
+
+    assert re.match(r"\d\d executions are stored, 0 were there already\.", first)
+    assert f"within seconds at {running.url}." in first
+    assert re.match(r"0 executions are stored, \d\d were there already\.", again)
+    assert (
+        f"The server does not run; their groups appear when it does: mesedi-server up --data {data}"
+        in again
+    )
+
+
 def test_a_used_port_is_told_with_the_way_out(data, port):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", port))
@@ -189,8 +205,16 @@ def test_a_folder_in_use_is_told_with_the_way_out(data, port):
 
         refused = _refused("up", "--port", str(free), "--data", str(data))
 
-    assert "is in use by process" in refused
-    assert "--data" in refused
+    assert f"The server of {data} runs already, at http://127.0.0.1:{port}." in refused
+    assert f"mesedi-server sign-in-link --data {data}" in refused
+    assert "--data DIR" in refused
+
+
+def test_a_second_start_is_told_where_the_first_runs(data, port):
+    with up(data, port):
+        refused = _refused("up", "--port", str(port), "--data", str(data))
+
+    assert f"The server of {data} runs already, at http://127.0.0.1:{port}." in refused
 
 
 def test_a_folder_that_cannot_be_made_is_told_with_the_way_out(tmp_path, port):

@@ -95,6 +95,7 @@ def test_the_stream_of_an_execution_not_known_yet_speaks_at_once(listen, executi
 
     assert stream.response.status == 200
     assert stream.response.getheader("Content-Type").startswith("text/event-stream")
+    assert stream.response.getheader("X-Accel-Buffering") == "no"
     assert stream.line() == f": subscribed execution={execution_id}\n".encode()
     assert stream.line() == b"\n"
     assert stream.age_s < AT_ONCE_S

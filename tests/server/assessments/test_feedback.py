@@ -42,18 +42,29 @@ def shares(pipeline, name="exec-1"):
     return {(metric, answer): score for metric, answer, score, _ in scores(pipeline, name)}
 
 
+def test_one_of_its_kind_is_counted_as_one(pipeline, everything):
+    pipeline.run("exec-1", make_score(0.9), make_answer("9 kg [7]."))
+
+    settle(pipeline)
+
+    assert [reason for *_, reason in scores(pipeline)] == [
+        "0 of 1 citation traced to a passage that is there",
+        "0 of 1 quantity found in a passage or in the question",
+    ]
+
+
 def test_the_outcome_comes_back_as_scores(pipeline, everything):
     pipeline.run("exec-1", make_score(0.9), make_answer("5 mg, 3 days, 9 kg [1][2][7][8]."))
 
     settle(pipeline)
 
     assert scores(pipeline) == [
-        ("citation_resolution", "a", 0.5, "2 of 4 citations name a passage that is there"),
+        ("citation_resolution", "a", 0.5, "2 of 4 citations traced to a passage that is there"),
         (
             "quantity_traceability",
             "a",
             2 / 3,
-            "2 of 3 quantities stand in a passage or in the question",
+            "2 of 3 quantities found in a passage or in the question",
         ),
     ]
     means = {r.metric_type: r.mean for r in pipeline.rollups() if r.evaluator_id != "ragas"}

@@ -1,9 +1,13 @@
 """What evaluators said is kept once an answer and evaluator, and summed up over a group's latest executions."""
 
 import pytest
+from sqlalchemy import func, select
 
-from mesedi_server.store import assessments
-from mesedi_server.store.assessments import AssessmentRow
+from mesedi_server.store import assessments, failure_groups
+from mesedi_server.store.assessments import FINDINGS, AssessmentRow
+from mesedi_server.store.group_findings import members_with
+from mesedi_server.store.paging import Paging
+from mesedi_server.store.tables import occurrences
 from tests.factories import make_event, make_score
 from tests.server.detection.pipelines import make_pipeline
 
@@ -110,6 +114,61 @@ def test_a_group_is_summed_up_over_its_latest_executions(pipeline, make_row):
         counts = assessments.counts_of_group(connection, pipeline.group().pk, limit=3)
 
     assert (counts.executions, counts.answers, counts.unmatched) == (3, 3, 3)
+
+
+ONE_OF_EACH = [
+    {"outcome": "violated", "quantities": 2, "unmatched": 1},
+    {"outcome": "violated", "quantities": 3, "unmatched": 2, "ambiguous": 1},
+    {"outcome": "violated", "quantities": 3, "unmatched": 2, "citations": 1, "unresolved": 0},
+    {"outcome": "violated", "citations": 3, "unresolved": 2},
+    {"outcome": "needs_review", "quantities": 1, "ambiguous": 1},
+    {"outcome": "missing_evidence"},
+    {"outcome": "met", "quantities": 1},
+    {"outcome": "met", "citations": 1},
+    {"outcome": "not_applicable"},
+    {"outcome": "invalid"},
+]
+
+
+@pytest.mark.parametrize("finding", FINDINGS)
+def test_each_number_of_the_sums_leads_to_as_many_executions(pipeline, make_row, finding):
+    names = [f"exec-{number}" for number in range(len(ONE_OF_EACH) + 1)]
+    for name in names:
+        pipeline.run(name, make_score(0.2))
+    found = dict(zip(names, ONE_OF_EACH, strict=False))
+    put(pipeline, *(make_row(name, **fields) for name, fields in found.items()))
+    put(pipeline, *(make_row(name, evaluator="faithfulness", **found[names[0]]) for name in names))
+
+    with pipeline.connection() as connection:
+        group_pk = pipeline.group().pk
+        counts = assessments.counts_of_group(connection, group_pk)
+        first = failure_groups.members_page(connection, group_pk, Paging(1), finding)
+        rest = failure_groups.members_page(
+            connection, group_pk, Paging(50, first.next_cursor), finding
+        )
+
+    shown = {member.execution_id for member in first.items}
+    if first.next_cursor is not None:
+        shown |= {member.execution_id for member in rest.items}
+    assert len(shown) == getattr(counts, finding) > 0
+
+
+def test_a_number_leads_to_the_executions_that_it_was_summed_over(pipeline, make_row):
+    for number in range(5):
+        pipeline.run(f"exec-{number}", make_score(0.2))
+    put(pipeline, *(make_row(f"exec-{number}", unmatched=number % 2) for number in range(5)))
+
+    with pipeline.connection() as connection:
+        group_pk = pipeline.group().pk
+        wanted = members_with(connection, group_pk, "unmatched", limit=3)
+        led = connection.execute(
+            select(func.count())
+            .select_from(occurrences)
+            .where(occurrences.c.group_pk == group_pk, *wanted)
+        ).scalar_one()
+        counts = assessments.counts_of_group(connection, group_pk, limit=3)
+
+    assert led == counts.unmatched == 1
 
 
 def test_nothing_is_put_for_no_rows(pipeline):

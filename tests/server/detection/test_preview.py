@@ -199,7 +199,7 @@ def test_the_command_judges_a_time_span_again(pipeline, module_database_url):
 
     output = redetect(pipeline, module_database_url, "--since", since, "--until", until)
 
-    assert output.startswith("1 executions are due again")
+    assert output.startswith("1 execution is due again")
     assert pipeline.examine() == 1
     assert list(pipeline.members()) == ["exec-3"]
 

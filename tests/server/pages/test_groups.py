@@ -159,9 +159,9 @@ def test_a_group_tells_in_this_order(member, tenant, database, project):
         "Discovery, not regression.",
         "A floor cannot judge these scores.",
         "How often",
-        "When an evaluator fails an answer",
         "Failing executions",
         "too long",
+        "When an evaluator fails an answer",
         "All scores of this evaluator and metric",
         "Another floor for this pair",
         "Reason",
@@ -379,3 +379,10 @@ def test_only_groups_of_scores_can_be_over_strict(member, tenant, database, proj
 
     assert page.has_button("Resolve")
     assert not page.has_button("The evaluator is over-strict")
+
+
+def test_a_capture_says_where_its_key_comes_from(viewer, project, group):
+    page = viewer.open(group)
+
+    assert f"create-key --project {project.removeprefix('/p/')} --scopes read" in page.text
+    assert page.links["API keys"] == f"{project}/settings/keys"

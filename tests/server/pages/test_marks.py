@@ -339,3 +339,60 @@ def test_a_long_number_in_brackets_is_no_passage(shown):
 def claim(text: str, status: str, *evidence: tuple[str, str]) -> dict:
     quotes = [{"source_id": source_id, "quote": quote} for source_id, quote in evidence]
     return {"text": text, "status": status, "evidence": quotes}
+
+
+@pytest.fixture
+def two_answers(viewer, tenant, database, project) -> str:
+    """The address of a group of two failing answers, of which one has an unmatched quantity."""
+    fail(tenant, database, "exec-right", make_score(0.2), make_answer("Take 5 mg [1]."))
+    group = fail(tenant, database, "exec-wrong", make_score(0.2), make_answer("Take 6 mg [1]."))
+    assess_all(database)
+    return f"{project}/groups/{group}"
+
+
+def test_a_number_of_the_sums_leads_to_its_answers_and_back(viewer, two_answers):
+    page = viewer.open(two_answers)
+
+    chosen = viewer.open(page.links["with an unmatched quantity"].partition("#")[0])
+
+    assert page.links["50 % have an unmatched quantity"] == page.links["with an unmatched quantity"]
+    assert "exec-wrong" in chosen.names
+    assert "exec-right" not in chosen.names
+    assert (
+        "Of the latest 2 failing executions, those with an answer with an unmatched quantity."
+        in chosen.text
+    )
+    assert "exec-right" in viewer.open(chosen.links["Show all"].partition("#")[0]).names
+
+
+def test_a_number_that_is_none_leads_nowhere(viewer, two_answers):
+    page = viewer.open(two_answers)
+
+    assert "without readable evidence" in page.text
+    assert "without readable evidence" not in page.links
+
+
+def test_the_last_failure_is_the_last_of_all(viewer, tenant, database, two_answers):
+    fail(tenant, database, "exec-last", make_score(0.11))
+
+    page = viewer.open(f"{two_answers}?finding=unmatched")
+
+    assert "0.11" in page.text.partition("Last failure:")[2].partition(" Group ")[0]
+
+
+@pytest.mark.parametrize("finding", ["waiting", "%00", "unmatched%00'", "1=1", "x" * 3000])
+def test_a_finding_that_no_sum_has_is_refused(viewer, two_answers, finding):
+    page = viewer.open(f"{two_answers}?finding={finding}")
+
+    assert page.status == 400
+    assert "Finding: one of unmatched," in page.text
+
+
+def test_a_group_without_assessments_has_no_executions_with_a_finding(
+    viewer, tenant, database, project
+):
+    page = viewer.open(f"{project}/groups/{fail(tenant, database)}?finding=met")
+
+    assert page.status == 200
+    assert "Failing executions Of the latest 1 failing execution, those" in page.text
+    assert "None." in page.text

@@ -204,6 +204,35 @@ def test_pairs_that_the_project_sends_are_offered(member, tenant, database, form
     assert {"ragas:faithfulness", "hhem:consistency"} <= options
 
 
+def test_pairs_beyond_those_in_view_are_counted_and_can_be_set(
+    member, tenant, database, form_address
+):
+    scores = [make_score(0.9, pair=f"judge-{number:03}/m") for number in range(23)]
+    run(tenant, "exec-1", *scores)
+    examine_all(database)
+    page = member.open(form_address)
+    floors = ["0.8" if number == 22 else "" for number in range(23)]
+
+    member.send(page.form_with("Save"), "Save", per_evaluator_floors__floor=floors)
+
+    assert "3 more pairs that this project sends" in page.text
+    assert "more pairs than these" not in page.text
+    assert values(tenant)["per_evaluator_floors"] == {"judge-022:m": 0.8}
+
+
+def test_a_form_has_a_bounded_number_of_pairs_and_says_so(member, tenant, database, form_address):
+    scores = [make_score(0.9, pair=f"judge-{number:03}/m") for number in range(103)]
+    run(tenant, "exec-1", *scores)
+    examine_all(database)
+
+    page = member.open(form_address)
+
+    sent = [name for name, _ in page.form_with("Save").fields]
+    assert sent.count("per_evaluator_floors.pair") == 100
+    assert "80 more pairs that this project sends" in page.text
+    assert "This project sends more pairs than these; type the others above." in page.text
+
+
 @pytest.mark.parametrize(
     "evaluator", ["ragas", "a:b", "two\nlines", " blanks ", "ü\u202e%25", '"<b>']
 )

@@ -9,6 +9,12 @@ from detectors import DETECTORS
 from mesedi_server import examination
 from mesedi_server.pages import wording
 from mesedi_server.pages.playbooks import playbook
+from mesedi_server.tasks.assess import assess_all
+from tests.factories import make_score
+from tests.server.assessments.answering import make_answer
+from tests.server.pages.failing import fail
+
+ONE_OF_MANY = re.compile(r"(?<![\w.,:/-])1 (?!(?:is|was|has|needs|means)\b)[a-z]+s\b[^.]{0,20}")
 
 
 def below_floor(mean: float, floor: float, **more) -> dict:
@@ -182,3 +188,22 @@ def test_evidence_leaves_out_what_is_said_already():
         ("floor source", "default"),
         ("signatures", "a, 1"),
     ]
+
+
+def test_no_page_counts_one_thing_as_many(staff, tenant, database):
+    answer = make_answer("Take 6 mg [7].")
+    group = fail(tenant, database, "exec-1", make_score(0.2), answer, environment="1")
+    assess_all(database)
+    browser = staff.browser("admin")
+
+    groups = ["groups", f"groups/{group}", f"groups/{group}?finding=unmatched"]
+    settings = ["settings", "settings/keys", "settings/members", "settings/judge"]
+    for path in [
+        *groups,
+        "executions",
+        "executions/exec-1",
+        "thresholds/grounding_failure",
+        *settings,
+    ]:
+        text = browser.open(f"/p/{tenant.project.project_id}/{path}").text
+        assert ONE_OF_MANY.findall(text) == [], path
