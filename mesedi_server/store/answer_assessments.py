@@ -19,16 +19,17 @@ SELECT wanted.pk::bigint,
     a.answer_id, a.evaluator, a.outcome, left(a.reason, {TEXT_CHARS}), a.assessed_at,
     a.quantities, a.unmatched, a.ambiguous, a.citations, a.unresolved,
     jsonb_build_object(
-        'quantities', jsonb_path_query_array(a.content, '$.quantities[0 to $last]', bounds),
-        'citations', jsonb_path_query_array(a.content, '$.citations[0 to $last]', bounds),
-        'claims', jsonb_path_query_array(a.content, '$.verdict.claims[0 to $last]', bounds),
-        'verdict', a.content -> 'verdict' #- '{{claims}}',
-        'supported', jsonb_array_length(
-            jsonb_path_query_array(a.content, '$.verdict.claims[*] ? (@.status == "supported")')),
-        'all_claims', jsonb_array_length(jsonb_path_query_array(a.content, '$.verdict.claims[*]')))::text
+        'quantities', jsonb_path_query_array(found.quantities, '$[0 to $last]', bounds),
+        'citations', jsonb_path_query_array(found.citations, '$[0 to $last]', bounds),
+        'claims', jsonb_path_query_array(verdict, '$.claims[0 to $last]', bounds),
+        'verdict', verdict #- '{{claims}}',
+        'supported', jsonb_array_length(jsonb_path_query_array(verdict, '$.claims[*] ? (@.status == "supported")')),
+        'all_claims', jsonb_array_length(jsonb_path_query_array(verdict, '$.claims[*]')))::text
 FROM jsonb_array_elements_text(%(executions)s::jsonb) AS wanted (pk)
 CROSS JOIN (SELECT jsonb_build_object('last', %(findings)s::int - 1) AS bounds) AS given
 LEFT JOIN assessments a ON a.execution_pk = wanted.pk::bigint
+-- Each look into a long content unpacks it whole: it is taken apart once.
+LEFT JOIN LATERAL jsonb_to_record(a.content) AS found (quantities jsonb, citations jsonb, verdict jsonb) ON true
 ORDER BY 1, a.answer_id, a.evaluator
 """
 

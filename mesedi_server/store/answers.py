@@ -21,9 +21,10 @@ _LATEST = 50
 
 # Of several events with one answer_id the last counts (wire.md 2). Evidence is the first key that is there, whatever
 # it holds; an item is a string, or an object with its text under one of three names (durable-evaluations.md 4).
+# A payload may have megabytes, and each look into it unpacks it whole: it is taken apart once.
 _ANSWERS = f"""
-SELECT e.execution_pk, e.payload ->> 'answer_id', left(e.payload ->> 'question', %(chars)s),
-    left(e.payload ->> 'answer', %(chars)s), length(e.payload ->> 'answer'), e.received_at,
+SELECT e.execution_pk, given.answer_id, left(given.question, %(chars)s), left(given.answer, %(chars)s),
+    length(given.answer), e.received_at,
     CASE WHEN jsonb_typeof(listed) = 'array' THEN jsonb_array_length(listed) ELSE 0 END,
     ARRAY(SELECT coalesce(left(CASE jsonb_typeof(item) WHEN 'string' THEN item #>> '{{}}'
             WHEN 'object' THEN coalesce(item -> 'text', item -> 'content', item -> 'body') #>> '{{}}' END,
@@ -40,10 +41,10 @@ CROSS JOIN LATERAL (
             ORDER BY sequence DESC, timestamp DESC, event_id DESC LIMIT {_LATEST}) AS latest
         ORDER BY payload ->> 'answer_id', sequence DESC, timestamp DESC, event_id DESC) AS last
     ORDER BY sequence DESC, timestamp DESC, event_id DESC LIMIT {MAX_ANSWERS}) AS e
-CROSS JOIN LATERAL (SELECT e.payload -> 'context') AS given (context)
+CROSS JOIN LATERAL jsonb_to_record(e.payload) AS given (answer_id text, question text, answer text, context jsonb)
 CROSS JOIN LATERAL (SELECT CASE jsonb_typeof(context) WHEN 'array' THEN context WHEN 'object' THEN
     coalesce(context -> 'excerpts', context -> 'passages', context -> 'documents', context -> 'sources',
-        context -> 'context') END) AS evidence (listed)
+        context -> 'context') END OFFSET 0) AS evidence (listed)
 ORDER BY e.execution_pk, e.sequence, e.timestamp, e.event_id
 """
 
