@@ -21,6 +21,7 @@ from evaluators.version import EVALUATOR_REVISION
 from mesedi_server import sealing, verdicts
 from mesedi_server.assessing import answer_digest
 from mesedi_server.errors import UnavailableError
+from mesedi_server.schemas.judges import MAX_REPLY_BYTES
 from mesedi_server.sealing import NoSecretKeyError, WrongSecretKeyError
 from mesedi_server.store import (
     assessments,
@@ -46,7 +47,6 @@ ABANDON_S = 300.0
 FIRST_PAUSE_S = 15.0
 """How long a judge is left alone that failed once; doubled with each failure in a row."""
 LONGEST_PAUSE_S = 900.0
-MAX_REPLY_BYTES = 1_000_000
 THREADS = 32
 """Calls under way at once in one process, of all projects."""
 

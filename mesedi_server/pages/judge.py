@@ -53,7 +53,8 @@ def save(visit: Visit) -> Answer:
 def settle(visit: Visit, call_id: str) -> Answer:
     """Say what became of a call whose outcome is unknown."""
     reply = request.form.get("reply", "")
-    content = {"reply": reply if reply.strip() else None, "reason": request.form.get("reason", "")}
+    has_come = bool(reply.strip()) or "is_empty" in request.form
+    content = {"reply": reply if has_come else None, "reason": request.form.get("reason", "")}
     try:
         given = load(schema.SETTLEMENT, content)
         judges.settle(visit.connection, visit.project, call_id, given, actor=visit.actor)

@@ -134,13 +134,15 @@ def test_a_key_is_not_taken_along_to_another_address(judged):
         {"key": "a\n"}, {"calls_per_day": -1}, {"calls_per_day": 10_001}, {"calls_per_day": "7"},
         {"calls_per_month": None}, {"concurrency": 0}, {"concurrency": 9}, {"answers": "some"},
         {"answers": "sample", "sample_percent": 0}, {"sample_percent": 101},
-        {"min_correctness": 11}, {"min_correctness": True}, {"unknown": 1},
+        {"min_correctness": 11}, {"min_correctness": True}, {"unknown": 1}, {"is_on": 1}, {"is_on": 0.0},
+        {"is_on": None}, {"url": "https://judge\x00.example.com"}, {"model": "a\x00b"}, {"model": "a\ud800"},
     ],
 )  # fmt: skip
 def test_what_makes_no_judge_is_refused_and_the_key_is_not_repeated(judged, changes):
     refused = judged.tenant.admin.put("/project/judge", WANTED | changes)
 
     assert refused.status_code == 400
+    assert any(f"{name}: " in refused.json["error"] for name in changes)
     assert KEY not in refused.get_data(as_text=True)
     assert judged.state() is None
 
@@ -250,6 +252,50 @@ def test_a_call_without_a_reply_is_settled_on_the_page(judged, staff, page):
     assert "Settled." in settled.text
     assert judged.outcomes() == ["invalid"]
     assert not admin.open(page).has_button(button)
+
+
+def test_a_reply_can_be_as_long_as_a_judge_may_make_it_and_no_longer(judged):
+    call_id, prompt = lose_a_reply(judged)
+    short = verdict(json.loads(prompt), reasoning="")
+    reply = verdict(json.loads(prompt), reasoning="x" * (1_000_000 - len(short)))
+    settle = f"/project/judge/calls/{call_id}/settle"
+
+    refused = judged.tenant.admin.post(settle, {"reply": reply + " ", "reason": "the log"})
+    settled = judged.tenant.admin.post(settle, {"reply": reply, "reason": "the log"})
+
+    assert (refused.status_code, settled.status_code) == (400, 200)
+    assert "reply: 1000000 bytes at most" in refused.json["error"]
+    assert settled.json["call"]["reply"]["text"] == reply
+
+
+def test_a_long_reply_is_settled_on_the_page(judged, staff, page):
+    call_id, prompt = lose_a_reply(judged)
+    admin = staff.browser("admin")
+    button = f"Settle {call_id} for good"
+    reply = verdict(json.loads(prompt), reasoning='"' * 450_000)
+
+    settled = admin.send(admin.open(page).form_with(button), button, reply=reply, reason="the log")
+    judged.judge()
+
+    assert "Settled." in settled.text
+    assert judged.statuses() == {"response_saved": 1}
+
+
+def test_an_empty_reply_is_a_reply(judged, staff, page):
+    call_id, _ = lose_a_reply(judged)
+    admin = staff.browser("admin")
+    button = f"Settle {call_id} for good"
+    form = admin.open(page).form_with(button)
+
+    admin.send(form, button, is_empty="1", reason="the log says so")
+    judged.judge()
+
+    assert judged.statuses() == {"response_saved": 1}
+    assert judged.outcomes() == ["invalid"]
+    assert (
+        judged.tenant.read.get(f"/project/judge/calls/{call_id}").json["call"]["reply"]["text"]
+        == ""
+    )
 
 
 def test_the_page_tells_since_when_a_judge_is_away(judged, staff, page):
