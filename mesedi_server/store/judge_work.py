@@ -31,8 +31,9 @@ _ANSWER_ID = f"coalesce(left(payload ->> 'answer_id', {MAX_ID_CHARS}), '')"
 
 _IS_ANY_ON = "SELECT EXISTS (SELECT FROM judge_settings WHERE is_on)"
 
-# An answer that came in before it was judged has been judged, unless
-# grounding knows another wording of it; the judge's own look decides for good.
+# An answer that came in before it was judged has been judged, unless grounding knows another wording of it. Where
+# grounding knows none, it may have been on its way in while the one before was judged: an ingest takes eight seconds at
+# most. Whatever is queued in vain costs no call; the judge's own look decides for good.
 _QUEUE = f"""
 WITH looked_at AS MATERIALIZED (
     SELECT x.project_pk, x.pk, s.answers, s.sample_percent
@@ -53,10 +54,11 @@ WITH looked_at AS MATERIALIZED (
         row_number() OVER (PARTITION BY project_pk ORDER BY pk, answer_id) AS place
     FROM given n
     WHERE (answers <> 'sample' OR (hashtextextended(pk || ' ' || answer_id, 0) & 1073741823) %% 100 < sample_percent)
-        AND NOT EXISTS (SELECT FROM assessments a WHERE a.execution_pk = n.pk AND a.answer_id = n.answer_id
-            AND a.evaluator = '{FAITHFULNESS}' AND a.assessed_at > n.received_at
-            AND NOT EXISTS (SELECT FROM assessments g WHERE g.execution_pk = n.pk AND g.answer_id = n.answer_id
-                AND g.evaluator = '{GROUNDING}' AND g.answer_digest <> a.answer_digest))
+        AND NOT EXISTS (SELECT FROM assessments a LEFT JOIN assessments g ON g.execution_pk = a.execution_pk
+                AND g.answer_id = a.answer_id AND g.evaluator = '{GROUNDING}'
+            WHERE a.execution_pk = n.pk AND a.answer_id = n.answer_id AND a.evaluator = '{FAITHFULNESS}'
+            AND CASE WHEN g.pk IS NULL THEN a.assessed_at > n.received_at + interval '1 minute'
+                ELSE a.assessed_at > n.received_at AND g.answer_digest = a.answer_digest END)
         AND NOT EXISTS (SELECT FROM judge_work w WHERE w.execution_pk = n.pk AND w.answer_id = n.answer_id)
 ), room AS MATERIALIZED (
     SELECT project_pk, %(most)s - (SELECT count(*) FROM judge_work w WHERE w.project_pk = p.project_pk) AS left_over
