@@ -10,11 +10,11 @@ from evaluators.adapters import OpenAIChat, posting
 from evaluators.errors import FactoryError
 from mesedi_server import sealing
 from mesedi_server.config import Settings
-from mesedi_server.errors import RefusedError
+from mesedi_server.errors import ConflictError, RefusedError
 from mesedi_server.judging import key_context, why_not
 from mesedi_server.schemas.group_states import clean
 from mesedi_server.sealing import NoSecretKeyError
-from mesedi_server.store import judge_calls, judge_settings, judge_work
+from mesedi_server.store import audit_log, judge_calls, judge_settings, judge_work
 from mesedi_server.store.database import Connection
 from mesedi_server.store.judge_calls import Spent, Unknown
 from mesedi_server.store.judge_settings import JudgeSettings, NewKey
@@ -87,6 +87,46 @@ def change(
         is_key_removed="key" in given and key is None,
         actor=actor,
     )
+
+
+def queue_earlier(
+    connection: Connection, project: Project, *, days: int, actor: str
+) -> judge_work.Earlier:
+    """Queue failing answers of the last days that were there before the judge was to see them.
+
+    Nobody but a person starts this: what is stored already was recorded before anybody decided to send it elsewhere.
+
+    Args:
+        connection: an open transaction.
+        project: whose answers.
+        days: how far to go back.
+        actor: who does it.
+
+    Returns:
+        What was queued; the budgets hold for it as for all that waits.
+
+    Raises:
+        ConflictError: the project's judge is off, or there is none.
+    """
+    # Locked, so that nobody switches it off meanwhile and leaves a full queue behind.
+    settings = judge_settings.locked(connection, project.pk)
+    if settings is None or not settings.is_on:
+        raise ConflictError("the judge is off; switch it on first")
+    queued = judge_work.queue_earlier(connection, project.pk, days=days)
+    details = {
+        "days": days,
+        "executions": queued.fitting_executions,
+        "answers": queued.fitting_answers,
+    }
+    audit_log.note(
+        connection,
+        project.pk,
+        actor,
+        "judge.earlier_queued",
+        subject=project.project_id,
+        details=details,
+    )
+    return queued
 
 
 def check_address(url: str, model: str, *, private_judges: bool) -> None:

@@ -19,6 +19,9 @@ HIGHEST = 10
 MAX_REASON = 500
 MAX_REPLY_BYTES = 1_000_000
 """Bytes of a judge's reply that are taken, from the judge as from a person who found it."""
+USUAL_DAYS = 7
+MAX_DAYS = 90
+"""Days whose failing answers can be judged after the fact."""
 
 USUAL = {
     "is_on": False,
@@ -82,5 +85,15 @@ class _Settlement(Schema):
     reason = fields.String(required=True, validate=validate.Length(1, MAX_REASON))
 
 
+class _Earlier(Schema):
+    class Meta:
+        unknown = RAISE
+
+    days = fields.Integer(
+        strict=True, load_default=USUAL_DAYS, validate=validate.Range(1, MAX_DAYS)
+    )
+
+
 SETTINGS = _JudgeSettings()
 SETTLEMENT = _Settlement()
+EARLIER = _Earlier()
