@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -25,6 +26,33 @@ NOWHERE_TO_KEEP_IT = (
     " MESEDI_SECRET_KEY (docs/settings.md) and starts it again"
 )
 
+_FAULTS = {
+    "AbandonedCoordinator": "the worker that had asked was killed, or lost the database, before a reply was saved",
+    "ConnectionFailedError": "the connection broke before a whole reply had come",
+    "EndpointFailedError": "the endpoint failed",
+    "FactoryError": "the settings make no judge; save them anew",
+    "KeyInReplyError": "the reply repeated the key, so it was not kept",
+    "NoSecretKeyError": "the key cannot be read: the judge worker has no secret key (MESEDI_SECRET_KEY)",
+    "NotConnectedError": "no connection could be made; nothing was sent",
+    "NotConnectedInTimeError": "no connection could be made in time; nothing was sent",
+    "PrivateAddressError": "the host is at a private address, which this server does not call; nothing was sent",
+    "PromptTooLargeError": "the question is larger than the judge takes; nothing was sent",
+    "RateLimitedError": "the endpoint wants fewer calls, or its quota is used up",
+    "RedirectedError": "the endpoint redirects elsewhere, which is not followed; enter its real address",
+    "ReplyTooLargeError": "the reply was larger than a megabyte",
+    "RequestRefusedError": "the endpoint refused the request: see whether address, model and key are right",
+    "TimedOutError": "no whole reply came in time",
+    "UnreadableReplyError": "the reply was not of the OpenAI chat protocol; see whether the address is right",
+    "WrongSecretKeyError": "the key was encrypted with another secret key; enter it again",
+}
+"""What the class of a failure means to an admin."""
+
+
+def in_words(error: str, http_status: int | None) -> str:
+    """Say what went wrong, by the class of the failure and the HTTP status, if one came."""
+    words = _FAULTS.get(error, f"an error of the server's own, {error}")
+    return words if http_status is None else f"{words} (HTTP status {http_status})"
+
 
 @dataclass(frozen=True, slots=True)
 class Standing:
@@ -37,6 +65,8 @@ class Standing:
     unknown_count: int
     unknown: list[Unknown]
     """Calls whose outcome nobody knows, the newest."""
+    last_reply_at: datetime | None
+    """When the judge replied last."""
 
     @property
     def why_not(self) -> str | None:
@@ -51,6 +81,7 @@ def standing(connection: Connection, project_pk: int) -> Standing:
         judge_calls.spent(connection, project_pk),
         judge_work.count(connection, project_pk),
         *judge_calls.unknown(connection, project_pk),
+        judge_calls.last_reply_at(connection, project_pk),
     )
 
 

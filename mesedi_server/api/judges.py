@@ -101,6 +101,9 @@ def _settings(settings: JudgeSettings) -> dict[str, Any]:
         "failing_since": settings.failing_since,
         "ask_after": settings.ask_after,
         "last_error": settings.last_error,
+        "last_error_status": settings.last_error_status,
+        "last_error_in_words": settings.last_error
+        and judges.in_words(settings.last_error, settings.last_error_status),
         "last_error_at": settings.last_error_at,
         "not_queued": settings.not_queued,
     }
@@ -114,6 +117,7 @@ def _doing(standing: Standing) -> dict[str, Any]:
         "most_waiting": MAX_WAITING,
         "unknown_count": standing.unknown_count,
         "unknown": standing.unknown,
+        "last_reply_at": standing.last_reply_at,
     }
 
 

@@ -126,6 +126,7 @@ def _page(
         has_secret_key=bool(runtime().settings.secret_key),
         private_judges=runtime().settings.private_judges,
         limits=schema,
+        in_words=judges.in_words,
         most_waiting=judge_work.MAX_WAITING,
         most_earlier=judge_work.MAX_EARLIER,
         earlier=earlier,

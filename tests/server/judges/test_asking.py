@@ -426,14 +426,19 @@ def test_texts_of_calls_go_as_executions_do_and_the_calls_still_count(judged):
         judged.judge()
     judged.run(f"UPDATE projects SET retention_days = 7 WHERE pk = {judged.pk}")
     age = "UPDATE judge_calls SET started_at = now() - interval '{} days' WHERE project_pk = {}"
-    texts = f"SELECT request, reply FROM judge_calls WHERE project_pk = {judged.pk}"
+    texts = (
+        "SELECT request, reply, execution_id, answer_id FROM judge_calls"
+        f" WHERE project_pk = {judged.pk}"
+    )
 
     judged.run(age.format(6, judged.pk))
     sweep.delete_old_executions(judged.database, run_s=10)
-    assert "Take 5 mg." in judged.rows(texts)[0][0]
+    request, _, *about = judged.rows(texts)[0]
+    assert "Take 5 mg." in request
+    assert about == ["exec-1", "a"]
     judged.run(age.format(8, judged.pk))
     sweep.delete_old_executions(judged.database, run_s=10)
-    assert judged.rows(texts) == [("", None)]
+    assert judged.rows(texts) == [("", None, None, None)]
     judged.run(age.format(40, judged.pk))
     sweep.delete_old_executions(judged.database, run_s=10)
     assert judged.rows(texts) == []

@@ -6,7 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from mesedi_server import runtime
+from evaluators.adapters import errors
+from evaluators.errors import FactoryError
+from evaluators.ledger import ABANDONED
+from mesedi_server import judges, runtime
+from mesedi_server.sealing import NoSecretKeyError, WrongSecretKeyError
 from tests.evaluators.chat_server import answer
 from tests.evaluators.judge import verdict
 from tests.server.judges.asking import KEY, RULES, fitting, judge_server, until
@@ -306,8 +310,60 @@ def test_the_page_tells_since_when_a_judge_is_away(judged, staff, page):
     text = staff.browser("viewer").open(page).text
 
     assert "The judge could not be reached or used since" in text
-    assert "NotConnectedError" in text
+    assert "no connection could be made; nothing was sent. Answers wait; it is tried again" in text
+    assert "Error" not in text
     assert "Answers that wait 1 of at most 1000" in text
+
+
+def test_the_page_tells_what_happened_last_and_forgets_it_once_a_call_works(judged, staff, page):
+    replies = iter([(503, b""), (429, b"")])
+
+    def respond(handler):
+        status, body = next(replies, (200, None))
+        fitting(handler) if body is None else handler.reply(status, body)
+
+    viewer = staff.browser("viewer")
+    with judge_server(respond) as server:
+        judged.set_judge(server.url)
+        judged.give("exec/1", text="Take 1 mg.", answer_id="the first")
+        judged.judge()
+        away = viewer.open(page)
+        shown = judged.tenant.read.get("/project/judge").json
+        judged.give("exec-2", text="Take 2 mg.")
+        until(lambda: judged.judge() or judged.waiting() == 0)
+        limited = viewer.open(page)
+        judged.give("exec-3", text="Take 3 mg.")
+        until(lambda: judged.judge() or judged.waiting() == 0)
+        works = viewer.open(page)
+
+    assert "the endpoint failed (HTTP status 503). No answer waits; it is tried again" in away.text
+    assert "Last reply none" in away.text
+    assert (
+        "the endpoint wants fewer calls, or its quota is used up (HTTP status 429)" in limited.text
+    )
+    assert shown["judge"]["last_error_status"] == 503
+    assert shown["judge"]["last_error_in_words"] == "the endpoint failed (HTTP status 503)"
+    assert "could not be reached" not in works.text
+    assert "(HTTP status 429) Last reply" in works.text
+    assert "Last reply none" not in works.text
+    assert works.links["exec/1"].endswith("/executions/exec/1#answers")
+    assert "exec/1, answer the first the endpoint failed (HTTP status 503)" in works.text
+    [call] = shown["unknown"]
+    assert (call["execution_id"], call["answer_id"], call["http_status"]) == (
+        "exec/1",
+        "the first",
+        503,
+    )
+
+
+def test_every_failure_of_a_judge_has_words():
+    classes = [each for each in vars(errors).values() if isinstance(each, type)]
+    names = {each.__name__ for each in classes} - {"JudgeCallError"}
+    others = {FactoryError, NoSecretKeyError, WrongSecretKeyError}
+
+    for name in {*names, *(each.__name__ for each in others), ABANDONED}:
+        assert name not in judges.in_words(name, None)
+    assert "ZeroDivisionError" in judges.in_words("ZeroDivisionError", None)
 
 
 def test_the_page_tells_that_the_budget_is_used_up(judged, staff, page):
