@@ -636,6 +636,8 @@ answer_labels = Table(
     _needed("label", Text()),
     Column("note", Text),
     _needed("actor", Text()),
+    # Who gave a label that a key brought.
+    Column("person", Text),
     _time("at", required=True, now=True),
     UniqueConstraint("label_id"),
     Index("ix_answer_labels_execution_pk", "execution_pk", "answer_id", text("pk DESC")),
