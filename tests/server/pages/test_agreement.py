@@ -244,6 +244,20 @@ def test_numbers_stand_on_the_page_and_people_apart(viewer, tenant, database, pr
     )
 
 
+def test_the_page_says_that_grounding_has_seen_failing_answers_only(
+    viewer, tenant, database, project, send
+):
+    send("exec-1", FAILS, a=["grounding:violated"])
+    said = "Grounding has seen the answers of failing executions only"
+
+    before = seen(tenant, database, viewer, project)
+    tenant.admin.put("/project/assesses-all", {"assesses_all": True})
+
+    assert said in before.text
+    assert before.links["assesses every answer"] == f"{project}/settings"
+    assert said not in seen(tenant, database, viewer, project).text
+
+
 def test_without_a_common_answer_the_page_says_so(viewer, tenant, database, project, send):
     send("exec-1", FAILS)
 
