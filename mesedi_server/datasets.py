@@ -215,11 +215,12 @@ def _annotation(label: ExportedLabel) -> dict[str, Any]:
         "label": label.label,
         "annotation": {
             "id": label.label_id,
-            "reviewer": label.actor,
+            "reviewer": label.reviewer,
             "outcome": _OUTCOMES[label.label],
             "rationale": words if label.note is None else f"{words} {label.note}",
-            "role": "adjudication",
-            "provenance": "human",
+            # Of a program's opinions there may be one a key; the answer is decided by people.
+            "role": "adjudication" if label.is_persons else "opinion",
+            "provenance": "human" if label.is_persons else "model",
             "supersedes": label.supersedes,
         },
     }

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -10,11 +11,11 @@ from evaluators.adapters import OpenAIChat, posting
 from evaluators.errors import FactoryError
 from mesedi_server import sealing
 from mesedi_server.config import Settings
-from mesedi_server.errors import RefusedError
+from mesedi_server.errors import ConflictError, RefusedError
 from mesedi_server.judging import key_context, why_not
 from mesedi_server.schemas.group_states import clean
 from mesedi_server.sealing import NoSecretKeyError
-from mesedi_server.store import judge_calls, judge_settings, judge_work
+from mesedi_server.store import audit_log, judge_calls, judge_settings, judge_work
 from mesedi_server.store.database import Connection
 from mesedi_server.store.judge_calls import Spent, Unknown
 from mesedi_server.store.judge_settings import JudgeSettings, NewKey
@@ -24,6 +25,33 @@ NOWHERE_TO_KEEP_IT = (
     "key: this server has no secret key to encrypt it with. Whoever runs the server sets"
     " MESEDI_SECRET_KEY (docs/settings.md) and starts it again"
 )
+
+_FAULTS = {
+    "AbandonedCoordinator": "the worker that had asked was killed, or lost the database, before a reply was saved",
+    "ConnectionFailedError": "the connection broke before a whole reply had come",
+    "EndpointFailedError": "the endpoint failed",
+    "FactoryError": "the settings make no judge; save them anew",
+    "KeyInReplyError": "the reply repeated the key, so it was not kept",
+    "NoSecretKeyError": "the key cannot be read: the judge worker has no secret key (MESEDI_SECRET_KEY)",
+    "NotConnectedError": "no connection could be made; nothing was sent",
+    "NotConnectedInTimeError": "no connection could be made in time; nothing was sent",
+    "PrivateAddressError": "the host is at a private address, which this server does not call; nothing was sent",
+    "PromptTooLargeError": "the question is larger than the judge takes; nothing was sent",
+    "RateLimitedError": "the endpoint wants fewer calls, or its quota is used up",
+    "RedirectedError": "the endpoint redirects elsewhere, which is not followed; enter its real address",
+    "ReplyTooLargeError": "the reply was larger than a megabyte",
+    "RequestRefusedError": "the endpoint refused the request: see whether address, model and key are right",
+    "TimedOutError": "no whole reply came in time",
+    "UnreadableReplyError": "the reply was not of the OpenAI chat protocol; see whether the address is right",
+    "WrongSecretKeyError": "the key was encrypted with another secret key; enter it again",
+}
+"""What the class of a failure means to an admin."""
+
+
+def in_words(error: str, http_status: int | None) -> str:
+    """Say what went wrong, by the class of the failure and the HTTP status, if one came."""
+    words = _FAULTS.get(error, f"an error of the server's own, {error}")
+    return words if http_status is None else f"{words} (HTTP status {http_status})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +65,8 @@ class Standing:
     unknown_count: int
     unknown: list[Unknown]
     """Calls whose outcome nobody knows, the newest."""
+    last_reply_at: datetime | None
+    """When the judge replied last."""
 
     @property
     def why_not(self) -> str | None:
@@ -51,6 +81,7 @@ def standing(connection: Connection, project_pk: int) -> Standing:
         judge_calls.spent(connection, project_pk),
         judge_work.count(connection, project_pk),
         *judge_calls.unknown(connection, project_pk),
+        judge_calls.last_reply_at(connection, project_pk),
     )
 
 
@@ -87,6 +118,46 @@ def change(
         is_key_removed="key" in given and key is None,
         actor=actor,
     )
+
+
+def queue_earlier(
+    connection: Connection, project: Project, *, days: int, actor: str
+) -> judge_work.Earlier:
+    """Queue failing answers of the last days that were there before the judge was to see them.
+
+    Nobody but a person starts this: what is stored already was recorded before anybody decided to send it elsewhere.
+
+    Args:
+        connection: an open transaction.
+        project: whose answers.
+        days: how far to go back.
+        actor: who does it.
+
+    Returns:
+        What was queued; the budgets hold for it as for all that waits.
+
+    Raises:
+        ConflictError: the project's judge is off, or there is none.
+    """
+    # Locked, so that nobody switches it off meanwhile and leaves a full queue behind.
+    settings = judge_settings.locked(connection, project.pk)
+    if settings is None or not settings.is_on:
+        raise ConflictError("the judge is off; switch it on first")
+    queued = judge_work.queue_earlier(connection, project.pk, days=days)
+    details = {
+        "days": days,
+        "executions": queued.fitting_executions,
+        "answers": queued.fitting_answers,
+    }
+    audit_log.note(
+        connection,
+        project.pk,
+        actor,
+        "judge.earlier_queued",
+        subject=project.project_id,
+        details=details,
+    )
+    return queued
 
 
 def check_address(url: str, model: str, *, private_judges: bool) -> None:

@@ -21,6 +21,7 @@ from evaluators.version import EVALUATOR_REVISION
 from mesedi_server import sealing, verdicts
 from mesedi_server.assessing import answer_digest
 from mesedi_server.errors import UnavailableError
+from mesedi_server.schemas.judges import MAX_REPLY_BYTES
 from mesedi_server.sealing import NoSecretKeyError, WrongSecretKeyError
 from mesedi_server.store import (
     assessments,
@@ -46,7 +47,6 @@ ABANDON_S = 300.0
 FIRST_PAUSE_S = 15.0
 """How long a judge is left alone that failed once; doubled with each failure in a row."""
 LONGEST_PAUSE_S = 900.0
-MAX_REPLY_BYTES = 1_000_000
 THREADS = 32
 """Calls under way at once in one process, of all projects."""
 
@@ -86,6 +86,7 @@ class Came:
     outcome: Outcome
     was_sent: bool = True
     failed: bool = False
+    http_status: int | None = None
 
 
 def key_context(project: projects.Project) -> str:
@@ -242,7 +243,7 @@ def _take_up(
     judge_work.set_key(connection, waiting, key)
     if judge_calls.of_key(connection, settings.project_pk, key) is not None:
         return True
-    call_id = judge_calls.reserve(connection, settings.project_pk, judge_json, text)
+    call_id = judge_calls.reserve(connection, settings.project_pk, judge_json, text, waiting)
     return Dispatch(settings.project_pk, call_id, key, judge, request)
 
 
@@ -329,7 +330,7 @@ def _ask(dispatch: Dispatch) -> Came:
         reply = dispatch.judge.evaluate(dispatch.request)
     except JudgeCallError as error:
         outcome = Outcome(UNKNOWN_OUTCOME, exception_type=type(error).__name__)
-        return Came(outcome, was_sent=error.was_sent, failed=True)
+        return Came(outcome, error.was_sent, failed=True, http_status=error.status)
     except Exception as error:  # noqa: BLE001 - as the ledger's own rule
         return Came(Outcome(UNKNOWN_OUTCOME, exception_type=type(error).__name__), failed=True)
     return Came(ledger.outcome_of(reply, None))
@@ -355,19 +356,23 @@ def _keep(connection: Connection, rules: Rules, dispatch: Dispatch, came: Came) 
     if not came.was_sent:
         judge_calls.release(connection, dispatch.call_id)
         judge_work.unask(connection, dispatch.project_pk, dispatch.cache_key)
-    elif not judge_calls.finish(connection, dispatch.call_id, came.outcome):
+    elif not judge_calls.finish(connection, dispatch.call_id, came.outcome, came.http_status):
         logger.warning("judge call %s has been given up before; too late", dispatch.call_id)
     if came.failed:
-        _note_failure(connection, rules, dispatch.project_pk, str(came.outcome.exception_type))
+        error = str(came.outcome.exception_type)
+        _note_failure(connection, rules, dispatch.project_pk, error, came.http_status)
     else:
         judge_settings.note_success(connection, dispatch.project_pk)
 
 
-def _note_failure(connection: Connection, rules: Rules, project_pk: int, error: str) -> None:
+def _note_failure(
+    connection: Connection, rules: Rules, project_pk: int, error: str, status: int | None = None
+) -> None:
     judge_settings.note_failure(
         connection,
         project_pk,
         error,
+        status,
         first_s=rules.first_pause_s,
         longest_s=rules.longest_pause_s,
     )

@@ -20,13 +20,19 @@ An evaluation keeps the name of the class alone. No message holds a text or a ke
 
 
 class JudgeCallError(Exception):
-    """A judge call brought no whole reply; its message is the text of its class by default."""
+    """A judge call brought no whole reply; its message is the text of its class by default.
+
+    Args:
+        message: another one.
+        status: the HTTP status, if one came.
+    """
 
     was_sent = True
     """Whether anything of the request may have left; if not, the other end cannot have seen it."""
 
-    def __init__(self, message: str = "") -> None:
-        super().__init__(message or (self.__doc__ or ""))
+    def __init__(self, message: str = "", status: int | None = None) -> None:
+        super().__init__(message or (self.__doc__ or "").partition("\n")[0])
+        self.status = status
 
 
 class PromptTooLargeError(JudgeCallError):

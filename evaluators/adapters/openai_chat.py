@@ -249,9 +249,9 @@ def _bound(prices: PriceTable | None, input_bytes: int | None, tokens: int | Non
 def _error_of(status: int) -> JudgeCallError:
     message = f"the endpoint answered {status}"
     if status == _TOO_MANY:
-        return RateLimitedError(message)
+        return RateLimitedError(message, status)
     kinds = {3: RedirectedError, 4: RequestRefusedError}
-    return kinds.get(status // 100, EndpointFailedError)(message)
+    return kinds.get(status // 100, EndpointFailedError)(message, status)
 
 
 def _address(base_url: object) -> Address:

@@ -6,18 +6,18 @@ import msgspec
 from flask import Blueprint, Response, request
 
 from mesedi_server import judges
-from mesedi_server.api import bodies
+from mesedi_server.api import bodies, queries
 from mesedi_server.api.access import holder, scope
 from mesedi_server.api.answers import answer
 from mesedi_server.judges import Standing
 from mesedi_server.runtime import runtime
 from mesedi_server.schemas import judges as schema
 from mesedi_server.schemas.bodies import load, read_object
-from mesedi_server.store import judge_calls
+from mesedi_server.store import judge_calls, judge_work
 from mesedi_server.store.database import Connection
 from mesedi_server.store.judge_calls import Call
 from mesedi_server.store.judge_settings import CHANGED, JudgeSettings
-from mesedi_server.store.judge_work import MAX_WAITING
+from mesedi_server.store.judge_work import MAX_WAITING, Earlier
 
 blueprint = Blueprint("judges", __name__, url_prefix="/project/judge")
 
@@ -39,6 +39,27 @@ def put_judge() -> Response:
     with runtime().database.transaction() as connection:
         judges.change(connection, who.project, given, runtime().settings, actor=who.actor)
         return _shown(connection)
+
+
+@blueprint.get("/earlier")
+@scope("read")
+def count_earlier() -> Response:
+    """Count the failing executions of the last days that no judge knows, and what of them could be queued now."""
+    days = queries.read(queries.EARLIER)["days"]
+    with runtime().database.transaction() as connection:
+        found = judge_work.count_earlier(connection, holder().project.pk, days=days)
+    return _earlier(days, found, "fitting")
+
+
+@blueprint.post("/earlier")
+@scope("admin")
+def queue_earlier() -> Response:
+    """Have failing answers of the last days judged, too."""
+    days = load(schema.EARLIER, read_object(bodies.read(request)))["days"]
+    who = holder()
+    with runtime().database.transaction() as connection:
+        queued = judges.queue_earlier(connection, who.project, days=days, actor=who.actor)
+    return _earlier(days, queued, "queued")
 
 
 @blueprint.get("/calls/<call_id>")
@@ -80,6 +101,9 @@ def _settings(settings: JudgeSettings) -> dict[str, Any]:
         "failing_since": settings.failing_since,
         "ask_after": settings.ask_after,
         "last_error": settings.last_error,
+        "last_error_status": settings.last_error_status,
+        "last_error_in_words": settings.last_error
+        and judges.in_words(settings.last_error, settings.last_error_status),
         "last_error_at": settings.last_error_at,
         "not_queued": settings.not_queued,
     }
@@ -93,7 +117,13 @@ def _doing(standing: Standing) -> dict[str, Any]:
         "most_waiting": MAX_WAITING,
         "unknown_count": standing.unknown_count,
         "unknown": standing.unknown,
+        "last_reply_at": standing.last_reply_at,
     }
+
+
+def _earlier(days: int, found: Earlier, name: str) -> Response:
+    part = {"executions": found.fitting_executions, "answers": found.fitting_answers}
+    return answer({"ok": True, "days": days, "executions": found.executions, name: part})
 
 
 def _call(call: Call) -> dict[str, Any]:

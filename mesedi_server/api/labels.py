@@ -44,4 +44,5 @@ def list_labels(execution_id: str) -> Response:
 def _shown(label: Label) -> dict[str, Any]:
     fields: dict[str, Any] = msgspec.structs.asdict(label)
     del fields["pk"]
+    fields["by"] = fields.pop("person")
     return fields

@@ -7,6 +7,7 @@ from marshmallow import EXCLUDE, Schema, fields, validate
 
 from mesedi_server.errors import RefusedError
 from mesedi_server.schemas.bodies import load
+from mesedi_server.schemas.judges import MAX_DAYS, USUAL_DAYS
 from mesedi_server.schemas.lenient_json import storable
 from mesedi_server.schemas.times import UtcTime
 from mesedi_server.store.failure_groups import NEEDS_SOMEBODY, STATES, State
@@ -54,6 +55,13 @@ class _FailureGroups(_Filter):
     include_resolved = fields.Boolean()
 
 
+class _Earlier(Schema):
+    class Meta:
+        unknown = EXCLUDE
+
+    days = fields.Integer(load_default=USUAL_DAYS, validate=validate.Range(1, MAX_DAYS))
+
+
 # The names that these facts have in the answers.
 _ALIASES = {
     "class": "failure_class",
@@ -64,6 +72,7 @@ _ALIASES = {
 PAGE = _Page()
 EXECUTIONS = _Executions()
 FAILURE_GROUPS = _FailureGroups()
+EARLIER = _Earlier()
 
 
 def read(schema: Schema) -> dict[str, Any]:

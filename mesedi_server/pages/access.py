@@ -28,7 +28,7 @@ WAY_BACK_S = 3600
 CSRF_FIELD = "csrf_token"
 """Field of every form that proves it is one of ours."""
 MAX_FORM_BYTES = 1024 * 1024
-"""Bytes of a form; the largest of ours has fifty long names."""
+"""Bytes of a form; the largest of ours has a judge's reply."""
 
 Answer: TypeAlias = Response
 PageView: TypeAlias = Callable[..., Answer]
@@ -145,7 +145,7 @@ def _to_sign_in() -> Answer:
 def _check_form(session: Session) -> None:
     if request.method in ("GET", "HEAD"):
         return
-    request.max_content_length = MAX_FORM_BYTES
+    request.max_content_length = request.max_form_memory_size = MAX_FORM_BYTES
     given = request.form.get(CSRF_FIELD, "")
     if not secrets.compare_digest(given.encode(), session.csrf_token.encode()):
         raise RefusedError(

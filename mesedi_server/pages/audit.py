@@ -27,6 +27,7 @@ _ACTIONS = {
     "group.resolved": "Resolved a group",
     "judge.changed": "Changed the judge",
     "judge.call_settled": "Settled a judge call",
+    "judge.earlier_queued": "Had earlier answers judged",
     "key.created": "Created an API key",
     "key.revoked": "Revoked an API key",
     "key.rotated": "Rotated an API key",

@@ -1,5 +1,6 @@
 """A project's judge: the form that sets it, what it has cost, what waits, and what nobody knows the outcome of."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from flask import Blueprint, redirect, request, url_for
@@ -12,8 +13,8 @@ from mesedi_server.pages.layout import render
 from mesedi_server.runtime import runtime
 from mesedi_server.schemas import judges as schema
 from mesedi_server.schemas.bodies import load
+from mesedi_server.store import judge_work
 from mesedi_server.store.judge_settings import CHANGED, JudgeSettings
-from mesedi_server.store.judge_work import MAX_WAITING
 
 blueprint = Blueprint("judge", __name__, url_prefix="/p/<project_id>/settings/judge")
 
@@ -30,8 +31,12 @@ _NUMBERS = ("calls_per_day", "calls_per_month", "concurrency", "sample_percent",
 @blueprint.get("")
 @at_least("viewer")
 def show(visit: Visit) -> Answer:
-    """Show how the judge is doing, and the form that sets it."""
-    return _page(visit)
+    """Show how the judge is doing, and the form that sets it; with `days`, what is there of earlier answers."""
+    try:
+        earlier = _earlier(visit) if "days" in request.args else None
+    except RefusedError as error:
+        return _page(visit, error)
+    return _page(visit, earlier=earlier)
 
 
 @blueprint.post("")
@@ -48,12 +53,25 @@ def save(visit: Visit) -> Answer:
     return _back(visit, "judge_saved" if is_changed else "as_before")
 
 
+@blueprint.post("/earlier")
+@at_least("admin")
+def queue_earlier(visit: Visit) -> Answer:
+    """Have failing answers of the last days judged, too."""
+    try:
+        days = _days(request.form)
+        judges.queue_earlier(visit.connection, visit.project, days=days, actor=visit.actor)
+    except RefusedError as error:
+        return _page(visit, error)
+    return _back(visit, "earlier_queued")
+
+
 @blueprint.post("/calls/<call_id>/settle")
 @at_least("admin")
 def settle(visit: Visit, call_id: str) -> Answer:
     """Say what became of a call whose outcome is unknown."""
     reply = request.form.get("reply", "")
-    content = {"reply": reply if reply.strip() else None, "reason": request.form.get("reason", "")}
+    has_come = bool(reply.strip()) or "is_empty" in request.form
+    content = {"reply": reply if has_come else None, "reason": request.form.get("reason", "")}
     try:
         given = load(schema.SETTLEMENT, content)
         judges.settle(visit.connection, visit.project, call_id, given, actor=visit.actor)
@@ -78,7 +96,20 @@ def _sent() -> dict[str, Any]:
     return sent
 
 
-def _page(visit: Visit, fault: RefusedError | None = None) -> Answer:
+def _days(given: Mapping[str, str]) -> int:
+    days = {"days": filters.whole_number(given.get("days", ""))}
+    return int(load(schema.EARLIER, days)["days"])
+
+
+def _earlier(visit: Visit) -> dict[str, Any]:
+    days = _days(request.args)
+    found = judge_work.count_earlier(visit.connection, visit.project.pk, days=days)
+    return {"days": days, "found": found}
+
+
+def _page(
+    visit: Visit, fault: RefusedError | None = None, earlier: dict[str, Any] | None = None
+) -> Answer:
     standing = judges.standing(visit.connection, visit.project.pk)
     # What was typed comes back, but for the key.
     is_form = fault is not None and "url" in request.form
@@ -95,7 +126,10 @@ def _page(visit: Visit, fault: RefusedError | None = None) -> Answer:
         has_secret_key=bool(runtime().settings.secret_key),
         private_judges=runtime().settings.private_judges,
         limits=schema,
-        most_waiting=MAX_WAITING,
+        in_words=judges.in_words,
+        most_waiting=judge_work.MAX_WAITING,
+        most_earlier=judge_work.MAX_EARLIER,
+        earlier=earlier,
         fault=fault,
     )
 

@@ -13,6 +13,7 @@ NOTICES = {
     "settings_saved": "Saved. Pages and new links go by these settings from now on.",
     "as_before": "Nothing was changed: these settings are in force already.",
     "judge_saved": "Saved. Answers are judged by these settings from now on.",
+    "earlier_queued": "Queued. They are judged as the budgets allow.",
     "call_settled": "Settled. Within seconds the answer is read by it; the call is never sent again.",
     "key_revoked": "Revoked. Within seconds no server accepts the key any more.",
     "member_added": "Added. The project is in the person's list from now on.",

@@ -8,6 +8,7 @@ from marshmallow import EXCLUDE, Schema, ValidationError, fields, validate
 
 from mesedi_server.errors import RefusedError
 from mesedi_server.schemas.bodies import load, read_object
+from mesedi_server.schemas.flags import Flag
 from mesedi_server.schemas.times import UtcTime
 
 MAX_REASON_BYTES = 512
@@ -36,7 +37,7 @@ class _Ignore(_Reason):
 
 
 class _OverStrict(_Reason):
-    over_strict = fields.Boolean(load_default=True, truthy={True}, falsy={False})
+    over_strict = Flag(load_default=True)
 
 
 REASON = _Reason()

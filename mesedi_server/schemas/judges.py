@@ -5,6 +5,7 @@ from typing import Any
 from marshmallow import RAISE, Schema, ValidationError, fields, validate, validates_schema
 
 from evaluators.faithfulness import DEFAULT_MIN_CORRECTNESS
+from mesedi_server.schemas.flags import Flag
 from mesedi_server.schemas.names import Name
 
 ANSWERS = ("failing", "sample", "all")
@@ -16,7 +17,11 @@ MAX_CALLS_PER_MONTH = 100_000
 MAX_CONCURRENCY = 8
 HIGHEST = 10
 MAX_REASON = 500
-MAX_REPLY = 200_000
+MAX_REPLY_BYTES = 1_000_000
+"""Bytes of a judge's reply that are taken, from the judge as from a person who found it."""
+USUAL_DAYS = 7
+MAX_DAYS = 90
+"""Days whose failing answers can be judged after the fact."""
 
 USUAL = {
     "is_on": False,
@@ -38,12 +43,17 @@ def _number(lowest: int, highest: int, name: str) -> fields.Integer:
     )
 
 
+def _check_reply(reply: str) -> None:
+    if len(reply.encode()) > MAX_REPLY_BYTES:
+        raise ValidationError(f"{MAX_REPLY_BYTES} bytes at most: no judge's reply is longer.")
+
+
 class _JudgeSettings(Schema):
     class Meta:
         unknown = RAISE
 
-    is_on = fields.Boolean(load_default=False, truthy={True}, falsy={False})
-    url = fields.String(required=True, validate=validate.Length(1, MAX_URL))
+    is_on = Flag(load_default=False)
+    url = Name(longest=MAX_URL, shortest=1, required=True)
     model = Name(longest=MAX_MODEL, shortest=1, required=True)
     calls_per_day = _number(0, MAX_CALLS_PER_DAY, "calls_per_day")
     calls_per_month = _number(0, MAX_CALLS_PER_MONTH, "calls_per_month")
@@ -70,12 +80,20 @@ class _Settlement(Schema):
     class Meta:
         unknown = RAISE
 
-    # None: the judge gave none.
-    reply = fields.String(
-        load_default=None, allow_none=True, validate=validate.Length(1, MAX_REPLY)
-    )
+    # None: the judge gave none. Empty: it gave one without a text.
+    reply = fields.String(load_default=None, allow_none=True, validate=_check_reply)
     reason = fields.String(required=True, validate=validate.Length(1, MAX_REASON))
+
+
+class _Earlier(Schema):
+    class Meta:
+        unknown = RAISE
+
+    days = fields.Integer(
+        strict=True, load_default=USUAL_DAYS, validate=validate.Range(1, MAX_DAYS)
+    )
 
 
 SETTINGS = _JudgeSettings()
 SETTLEMENT = _Settlement()
+EARLIER = _Earlier()

@@ -5,7 +5,8 @@ from typing import Any
 
 from marshmallow import ValidationError, fields
 
-_NO_NAME = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+# U+FFFD is what a lenient reader makes of a NUL and of bytes that are no text: the name would be another one.
+_NO_NAME = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffd]")
 
 
 class Name(fields.String):

@@ -9,7 +9,8 @@ MAX_NAME = 80
 """Characters of a person's name."""
 
 
-def _check_is_no_key(name: str) -> None:
+def check_is_no_key(name: str) -> None:
+    """Refuse a name that could be taken for a key's."""
     if name.startswith("key key-"):
         raise ValidationError("this is how histories call API keys.")
 
@@ -18,7 +19,7 @@ class _Person(Schema):
     class Meta:
         unknown = EXCLUDE
 
-    name = Name(longest=MAX_NAME, shortest=1, required=True, validate=_check_is_no_key)
+    name = Name(longest=MAX_NAME, shortest=1, required=True, validate=check_is_no_key)
 
 
 class _NewMember(_Person):

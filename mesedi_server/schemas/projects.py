@@ -5,6 +5,7 @@ from zoneinfo import available_timezones
 
 from marshmallow import RAISE, Schema, ValidationError, fields, validate
 
+from mesedi_server.schemas.flags import Flag
 from mesedi_server.schemas.names import Name
 
 UTC = "UTC"
@@ -30,10 +31,6 @@ def _check_template(template: str) -> None:
         raise ValidationError(f"{PLACEHOLDER} must stand where the execution's id belongs.")
 
 
-def _flag() -> fields.Boolean:
-    return fields.Boolean(required=True, truthy={True}, falsy={False})
-
-
 class _ProjectName(Schema):
     class Meta:
         unknown = RAISE
@@ -52,14 +49,14 @@ class _ProjectSettings(_ProjectName):
     retention_days = fields.Integer(
         required=True, allow_none=True, validate=validate.Range(1, MAX_RETENTION_DAYS)
     )
-    assesses_all = _flag()
+    assesses_all = Flag(required=True)
 
 
 class _Assessing(Schema):
     class Meta:
         unknown = RAISE
 
-    assesses_all = _flag()
+    assesses_all = Flag(required=True)
 
 
 NAME = _ProjectName()

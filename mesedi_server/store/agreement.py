@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from mesedi_server.store.assessments import MAX_ID_CHARS
 from mesedi_server.store.database import Connection
-from mesedi_server.store.labels import CURRENT_DIGEST
+from mesedi_server.store.labels import CURRENT_DIGEST, SAID_BY_A_PERSON
 from mesedi_server.store.trends import Pair
 
 COMPARED_EXECUTIONS = 1_000
@@ -15,7 +15,7 @@ SEVERAL_EXECUTIONS = 20
 
 # A pair's verdict in an execution is its verdict on the only answer (wire.md 2). Of several answers each has its own,
 # by the scores that name it. A person's `evaluator_wrong` makes a failing answer right, and a passing one wrong;
-# what was said of an answer before it changed is not said of what it is.
+# what was said of an answer before it changed is not said of what it is. What a key says in nobody's name is left out.
 # Executions are looked up by an array: neighbours in the index are read together.
 _LATEST = "ANY (ARRAY(SELECT execution_pk FROM latest))"
 _COMPARED = f"""
@@ -31,7 +31,8 @@ WITH latest AS MATERIALIZED (
     SELECT p.execution_pk, left(p.answer_id, {MAX_ID_CHARS}), 'people',
         CASE p.label WHEN 'correct' THEN 'right' ELSE p.label END
     FROM (SELECT DISTINCT ON (execution_pk, answer_id) execution_pk, answer_id, answer_digest, label
-        FROM answer_labels WHERE execution_pk = {_LATEST} ORDER BY execution_pk, answer_id, pk DESC) p
+        FROM answer_labels g WHERE execution_pk = {_LATEST} AND {SAID_BY_A_PERSON.format(row="g")}
+        ORDER BY execution_pk, answer_id, pk DESC) p
     JOIN LATERAL ({CURRENT_DIGEST.format(execution="p.execution_pk", answer="p.answer_id")}) AS current
         ON current.digest = p.answer_digest
 ), several AS MATERIALIZED (

@@ -23,7 +23,7 @@ class DueLook(Struct, frozen=True):
     assesses_all: bool
     """The project wants all answers assessed, and the outcome as scores."""
     is_wanted: bool
-    """Its answers are to be assessed: it fails, or the project assesses all, or they have been before."""
+    """Its answers are to be assessed: it fails, or the project assesses all, or grounding has assessed some before."""
 
 
 # Locked, too, is the execution, against its deletion alone: what refers to it can be written then. LIMIT, OFFSET and
@@ -42,7 +42,7 @@ WITH claimed AS MATERIALIZED (
 )
 SELECT c.execution_pk, c.project_pk, c.due_at, p.assesses_all,
     p.assesses_all OR coalesce(
-        (SELECT true FROM assessments a WHERE a.execution_pk = c.execution_pk LIMIT 1),
+        (SELECT true FROM assessments a WHERE a.execution_pk = c.execution_pk AND a.evaluator = 'grounding' LIMIT 1),
         (SELECT true FROM occurrences o JOIN failure_groups g ON g.pk = o.group_pk
             WHERE o.execution_pk = c.execution_pk AND g.failure_class = %(failure_class)s LIMIT 1), false)
 FROM claimed c JOIN projects p ON p.pk = c.project_pk

@@ -12,7 +12,14 @@ from uuid import uuid4
 from msgspec import Struct
 from sqlalchemy import ColumnElement, delete, func, insert, not_, select, update
 
-from evaluators.ledger import ABANDONED, RUNNING, UNKNOWN_OUTCOME, Outcome, cache_key
+from evaluators.ledger import (
+    ABANDONED,
+    RESPONSE_SAVED,
+    RUNNING,
+    UNKNOWN_OUTCOME,
+    Outcome,
+    cache_key,
+)
 from mesedi_server.errors import ConflictError, NotFoundError
 from mesedi_server.store import audit_log, judge_work
 from mesedi_server.store.database import Connection
@@ -37,6 +44,10 @@ class Call(Struct, frozen=True, kw_only=True):
     status: str
     reply: str | None
     exception_type: str | None
+    http_status: int | None
+    execution_id: str | None
+    answer_id: str | None
+    """The answer that it was reserved for; None: an older server reserved it, or its texts are deleted."""
     started_at: datetime
     finished_at: datetime | None
     settlement: str | None
@@ -61,6 +72,9 @@ class Unknown(Struct, frozen=True):
     call_id: str
     started_at: datetime
     exception_type: str | None
+    http_status: int | None
+    execution_id: str | None
+    answer_id: str | None
 
 
 _COLUMNS = [_c[name] for name in Call.__struct_fields__]
@@ -104,8 +118,18 @@ def of_id(connection: Connection, project_pk: int, call_id: str) -> Call:
     return call
 
 
-def reserve(connection: Connection, project_pk: int, judge: str, request: str) -> str:
-    """Store a call that is about to be sent, and return its id; a second one with its key is an error."""
+def reserve(
+    connection: Connection, project_pk: int, judge: str, request: str, about: judge_work.Waiting
+) -> str:
+    """Store a call that is about to be sent, and return its id; a second one with its key is an error.
+
+    Args:
+        connection: an open transaction.
+        project_pk: whose call.
+        judge: the contract of whom is asked, as `ledger.contract_json` writes it.
+        request: what is asked, as `ledger.request_json` writes it.
+        about: the answer that it is asked about.
+    """
     call_id = f"call-{uuid4().hex}"
     connection.execute(
         insert(judge_calls).values(
@@ -115,6 +139,8 @@ def reserve(connection: Connection, project_pk: int, judge: str, request: str) -
             judge=judge,
             request=request,
             status=RUNNING,
+            execution_id=about.execution_id,
+            answer_id=about.answer_id,
         )
     )
     return call_id
@@ -125,12 +151,14 @@ def release(connection: Connection, call_id: str) -> None:
     connection.execute(delete(judge_calls).where(_c.call_id == call_id, _c.status == RUNNING))
 
 
-def finish(connection: Connection, call_id: str, outcome: Outcome) -> bool:
+def finish(
+    connection: Connection, call_id: str, outcome: Outcome, http_status: int | None = None
+) -> bool:
     """Store how a running call ended; False: it has ended already, and this comes too late."""
     changed = connection.execute(
         update(judge_calls)
         .where(_c.call_id == call_id, _c.status == RUNNING)
-        .values(**asdict(outcome), finished_at=func.now())
+        .values(**asdict(outcome), http_status=http_status, finished_at=func.now())
     )
     return changed.rowcount == 1
 
@@ -194,7 +222,7 @@ def forget_old(connection: Connection, project_pk: int, *, days: int) -> None:
     connection.execute(
         update(judge_calls)
         .where(*is_old, is_counted, _c.request != "")
-        .values(request="", reply=None)
+        .values(request="", reply=None, execution_id=None, answer_id=None)
     )
 
 
@@ -203,12 +231,23 @@ def unknown(connection: Connection, project_pk: int) -> tuple[int, list[Unknown]
     are_unknown = (_c.project_pk == project_pk, _c.status == UNKNOWN_OUTCOME)
     count = connection.execute(select(func.count()).where(*are_unknown)).scalar_one()
     rows = connection.execute(
-        select(_c.call_id, _c.started_at, _c.exception_type)
+        select(*(_c[name] for name in Unknown.__struct_fields__))
         .where(*are_unknown)
         .order_by(_c.started_at.desc(), _c.pk.desc())
         .limit(UNKNOWN_SHOWN)
     )
     return count, [Unknown(*row) for row in rows]
+
+
+def last_reply_at(connection: Connection, project_pk: int) -> datetime | None:
+    """Tell when a judge replied last; what a person entered does not count."""
+    at: datetime | None = connection.execute(
+        select(_c.finished_at)
+        .where(_c.project_pk == project_pk, _c.status == RESPONSE_SAVED, _c.settlement.is_(None))
+        .order_by(_c.started_at.desc())
+        .limit(1)
+    ).scalar_one_or_none()
+    return at
 
 
 def _one(connection: Connection, project_pk: int, condition: ColumnElement[bool]) -> Call | None:

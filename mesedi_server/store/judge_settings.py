@@ -53,6 +53,8 @@ class JudgeSettings(Struct, frozen=True, kw_only=True):
     """Whether that is now."""
     last_error: str | None
     """Class of the last failure, never its text."""
+    last_error_status: int | None
+    """The HTTP status that came with it, if one did."""
     last_error_at: datetime | None
     not_queued: int
     """Answers that found the queue full, since the judge was set up."""
@@ -84,7 +86,7 @@ _COLUMNS = [
 ]
 
 _FAILED = """
-UPDATE judge_settings SET last_error = %(error)s, last_error_at = now(),
+UPDATE judge_settings SET last_error = %(error)s, last_error_status = %(status)s, last_error_at = now(),
     failing_since = coalesce(failing_since, now()),
     -- Several calls that fail together count once.
     failures = failures + CASE WHEN ask_after > now() THEN 0 ELSE 1 END,
@@ -165,12 +167,19 @@ def change(
 
 
 def note_failure(
-    connection: Connection, project_pk: int, error: str, *, first_s: float, longest_s: float
+    connection: Connection,
+    project_pk: int,
+    error: str,
+    status: int | None,
+    *,
+    first_s: float,
+    longest_s: float,
 ) -> None:
     """Leave a judge that failed alone for `first_s` seconds, twice as long each time, at most `longest_s`."""
     parameters = {
         "project": project_pk,
         "error": error,
+        "status": status,
         "first": first_s,
         "longest": longest_s,
     }

@@ -16,6 +16,8 @@ MAX_WAITING = 1_000
 """Answers of a project that wait; when so many do, newer ones are not queued but counted."""
 MAX_ANSWERS = 50
 """Answers of one execution that are judged, its newest."""
+MAX_EARLIER = 10_000
+"""Earlier executions that are counted; of more than that nobody is told the number."""
 
 
 class Waiting(Struct, frozen=True):
@@ -27,12 +29,27 @@ class Waiting(Struct, frozen=True):
     cache_key: str | None
 
 
+class Earlier(Struct, frozen=True):
+    """Executions that failed before the judge was asked about failing answers, and what of them fits the queue."""
+
+    executions: int
+    """Those none of whose answers has been judged or waits, up to MAX_EARLIER."""
+    fitting_executions: int
+    """The newest of them, as many as there is room for with all their answers."""
+    fitting_answers: int
+
+
 _ANSWER_ID = f"coalesce(left(payload ->> 'answer_id', {MAX_ID_CHARS}), '')"
+
+_NEWEST_ANSWERS = f"""SELECT {_ANSWER_ID} AS answer_id, received_at FROM events
+        WHERE execution_pk = {{execution}} AND event_type = 'answer'
+        ORDER BY sequence DESC, timestamp DESC, event_id DESC LIMIT {MAX_ANSWERS}"""
 
 _IS_ANY_ON = "SELECT EXISTS (SELECT FROM judge_settings WHERE is_on)"
 
-# An answer that came in before it was judged has been judged, unless
-# grounding knows another wording of it; the judge's own look decides for good.
+# An answer that came in before it was judged has been judged, unless grounding knows another wording of it. Where
+# grounding knows none, it may have been on its way in while the one before was judged: an ingest takes eight seconds at
+# most. Whatever is queued in vain costs no call; the judge's own look decides for good.
 _QUEUE = f"""
 WITH looked_at AS MATERIALIZED (
     SELECT x.project_pk, x.pk, s.answers, s.sample_percent
@@ -43,20 +60,18 @@ WITH looked_at AS MATERIALIZED (
         WHERE o.execution_pk = x.pk AND g.failure_class = 'grounding_failure')
 ), given AS (
     SELECT l.*, e.answer_id, max(e.received_at) AS received_at
-    FROM looked_at l CROSS JOIN LATERAL (
-        SELECT {_ANSWER_ID} AS answer_id, received_at FROM events
-        WHERE execution_pk = l.pk AND event_type = 'answer'
-        ORDER BY sequence DESC, timestamp DESC, event_id DESC LIMIT {MAX_ANSWERS}) e
+    FROM looked_at l CROSS JOIN LATERAL ({_NEWEST_ANSWERS.format(execution="l.pk")}) e
     GROUP BY l.project_pk, l.pk, l.answers, l.sample_percent, e.answer_id
 ), wanted AS (
     SELECT project_pk, pk, answer_id,
         row_number() OVER (PARTITION BY project_pk ORDER BY pk, answer_id) AS place
     FROM given n
     WHERE (answers <> 'sample' OR (hashtextextended(pk || ' ' || answer_id, 0) & 1073741823) %% 100 < sample_percent)
-        AND NOT EXISTS (SELECT FROM assessments a WHERE a.execution_pk = n.pk AND a.answer_id = n.answer_id
-            AND a.evaluator = '{FAITHFULNESS}' AND a.assessed_at > n.received_at
-            AND NOT EXISTS (SELECT FROM assessments g WHERE g.execution_pk = n.pk AND g.answer_id = n.answer_id
-                AND g.evaluator = '{GROUNDING}' AND g.answer_digest <> a.answer_digest))
+        AND NOT EXISTS (SELECT FROM assessments a LEFT JOIN assessments g ON g.execution_pk = a.execution_pk
+                AND g.answer_id = a.answer_id AND g.evaluator = '{GROUNDING}'
+            WHERE a.execution_pk = n.pk AND a.answer_id = n.answer_id AND a.evaluator = '{FAITHFULNESS}'
+            AND CASE WHEN g.pk IS NULL THEN a.assessed_at > n.received_at + interval '1 minute'
+                ELSE a.assessed_at > n.received_at AND g.answer_digest = a.answer_digest END)
         AND NOT EXISTS (SELECT FROM judge_work w WHERE w.execution_pk = n.pk AND w.answer_id = n.answer_id)
 ), room AS MATERIALIZED (
     SELECT project_pk, %(most)s - (SELECT count(*) FROM judge_work w WHERE w.project_pk = p.project_pk) AS left_over
@@ -71,6 +86,42 @@ FROM (SELECT project_pk, count(*) AS turned_away FROM wanted JOIN room USING (pr
     WHERE place > left_over GROUP BY project_pk) o
 WHERE s.project_pk = o.project_pk
 """
+
+# OFFSET keeps each look at an index, one execution after the other.
+_FIT = f"""
+WITH failing AS MATERIALIZED (
+    SELECT o.execution_pk AS pk, max(o.occurred_at) AS failed_at
+    FROM failure_groups g JOIN occurrences o ON o.group_pk = g.pk
+    WHERE g.project_pk = %(project)s AND g.failure_class = 'grounding_failure'
+        AND o.occurred_at >= now() - %(days)s * interval '1 day'
+    GROUP BY o.execution_pk
+), unjudged AS MATERIALIZED (
+    SELECT f.pk, f.failed_at FROM failing f CROSS JOIN LATERAL (
+        SELECT FROM events WHERE execution_pk = f.pk AND event_type = 'answer' OFFSET 0 LIMIT 1) answered
+    WHERE (SELECT true FROM judge_work w WHERE w.execution_pk = f.pk LIMIT 1) IS NULL
+        AND (SELECT true FROM assessments a WHERE a.execution_pk = f.pk AND a.evaluator = '{FAITHFULNESS}'
+            LIMIT 1) IS NULL
+    ORDER BY f.failed_at DESC, f.pk DESC LIMIT {MAX_EARLIER}
+), given AS (
+    SELECT u.pk, u.failed_at, array_agg(DISTINCT e.answer_id) AS answers
+    FROM (SELECT * FROM unjudged ORDER BY failed_at DESC, pk DESC LIMIT %(room)s) u
+    CROSS JOIN LATERAL ({_NEWEST_ANSWERS.format(execution="u.pk")}) e GROUP BY u.pk, u.failed_at
+), fitting AS (
+    SELECT pk, answers
+    FROM (SELECT *, sum(cardinality(answers)) OVER (ORDER BY failed_at DESC, pk DESC) AS so_far FROM given) g
+    WHERE so_far <= %(room)s
+)"""
+
+_COUNTED = """
+SELECT (SELECT count(*) FROM unjudged), count(*), coalesce(sum(cardinality(answers)), 0)::int FROM fitting
+"""
+
+_COUNT_EARLIER = _FIT + _COUNTED
+
+_QUEUE_EARLIER = f"""{_FIT}, queued AS (
+    INSERT INTO judge_work (project_pk, execution_pk, answer_id)
+    SELECT %(project)s, pk, unnest(answers) FROM fitting ORDER BY 2, 3 ON CONFLICT DO NOTHING
+){_COUNTED}"""
 
 _PROJECTS = """
 SELECT project_pk FROM judge_settings s
@@ -124,6 +175,16 @@ def queue(
     if execution_pks and connection.exec_driver_sql(_IS_ANY_ON).scalar_one():
         parameters = {"executions": json_text(list(execution_pks)), "most": most}
         connection.exec_driver_sql(_QUEUE, parameters)
+
+
+def count_earlier(connection: Connection, project_pk: int, *, days: int) -> Earlier:
+    """Count the failing executions of the last `days` days that no judge knows, whatever the project wants judged."""
+    return _earlier(connection, _COUNT_EARLIER, project_pk, days)
+
+
+def queue_earlier(connection: Connection, project_pk: int, *, days: int) -> Earlier:
+    """Queue what `count_earlier` finds fitting, and return what that was."""
+    return _earlier(connection, _QUEUE_EARLIER, project_pk, days)
 
 
 def projects_that_wait(connection: Connection) -> list[int]:
@@ -193,6 +254,12 @@ def forget_unasked(connection: Connection, project_pk: int) -> None:
 def queue_unknown(connection: Connection, project_pk: int, key: str) -> None:
     """Queue the answers of unknown outcome, to be read anew: one of them may have waited for the call of this key."""
     connection.exec_driver_sql(_QUEUE_UNKNOWN, {"project": project_pk, "key": key})
+
+
+def _earlier(connection: Connection, statement: str, project_pk: int, days: int) -> Earlier:
+    room = max(0, MAX_WAITING - count(connection, project_pk))
+    parameters = {"project": project_pk, "days": days, "room": room}
+    return Earlier(*connection.exec_driver_sql(statement, parameters).one())
 
 
 def _key(waiting: Waiting) -> dict[str, Any]:

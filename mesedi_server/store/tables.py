@@ -586,6 +586,7 @@ judge_settings = Table(
     _time("failing_since"),
     _time("ask_after"),
     Column("last_error", Text),
+    Column("last_error_status", Integer),
     _time("last_error_at"),
     # Answers that found the queue full.
     _needed("not_queued", BigInteger(), "0"),
@@ -606,6 +607,10 @@ judge_calls = Table(
     Column("actual_cost_micros", BigInteger),
     Column("reply", Text),
     Column("exception_type", Text),
+    Column("http_status", Integer),
+    # The answer that it was reserved for, by the client's ids; others that ask the same share the call.
+    Column("execution_id", Text),
+    Column("answer_id", Text),
     _time("started_at", required=True, now=True),
     _time("finished_at"),
     Column("settlement", Text),
@@ -652,6 +657,8 @@ answer_labels = Table(
     _needed("label", Text()),
     Column("note", Text),
     _needed("actor", Text()),
+    # Who gave a label that a key brought.
+    Column("person", Text),
     _time("at", required=True, now=True),
     UniqueConstraint("label_id"),
     Index("ix_answer_labels_execution_pk", "execution_pk", "answer_id", text("pk DESC")),

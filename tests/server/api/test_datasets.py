@@ -1,6 +1,7 @@
 """A group as a dataset: which answers it holds, in which form, and what it says of those that are missing."""
 
 import json
+from dataclasses import replace
 from hashlib import sha256
 
 import pytest
@@ -13,6 +14,7 @@ from tests.factories import make_event, make_score
 from tests.server.api.test_labels import label, make_answer
 from tests.server.examining import examine_all
 from tests.server.pages.failing import fail, run
+from tests.server.tenants import Caller
 
 
 def read(tenant, group: str, query: str = "", name: str = "dataset"):
@@ -302,9 +304,11 @@ def test_a_dataset_needs_a_reading_key_of_the_project(tenant, database, make_ten
 
 def test_labels_are_review_annotations(tenant, database):
     group = fail(tenant, database, "exec-1", make_answer(), make_answer("b"), make_score(0.1))
-    first = label(tenant, note="30, not 60").json["label_id"]
-    other = label(tenant, "b", "correct").json["label_id"]
-    second = label(tenant, said="evaluator_wrong", note="it is a new law").json["label_id"]
+    first = label(tenant, note="30, not 60", by="Ann").json["label_id"]
+    other = label(tenant, "b", "correct", by="Ann").json["label_id"]
+    second = label(tenant, said="evaluator_wrong", note="it is a new law", by="Ann").json[
+        "label_id"
+    ]
 
     _, found = read(tenant, group, name="annotations")
 
@@ -312,8 +316,7 @@ def test_labels_are_review_annotations(tenant, database):
     assert {one["answer_sha256"] for one in found} == {digest}
     assert [one["case_id"] for one in found] == ["exec-1/ans-1", "exec-1/b", "exec-1/ans-1"]
     assert [one["label"] for one in found] == ["wrong", "correct", "evaluator_wrong"]
-    reviewer = found[0]["annotation"]["reviewer"]
-    plain = {"reviewer": reviewer, "role": "adjudication", "provenance": "human"}
+    plain = {"reviewer": "Ann", "role": "adjudication", "provenance": "human"}
     assert [one["annotation"] for one in found] == [
         plain
         | {
@@ -344,6 +347,31 @@ def test_a_label_of_an_earlier_text_is_not_corrected_by_one_of_the_next(tenant, 
 
     assert [one["annotation"]["supersedes"] for one in found] == [None, None]
     assert len({one["answer_sha256"] for one in found}) == 2
+
+
+def test_what_a_key_says_itself_is_a_programs_opinion_and_decides_nothing(app, tenant, database):
+    group = fail(tenant, database, "exec-1", make_answer(), make_score(0.1))
+    made = tenant.admin.post("/api-keys", {"name": "nightly check", "role": "admin"}).json
+    label(replace(tenant, admin=Caller(app, made["raw_key"])))
+    by_person = label(tenant, said="correct", by="Ann").json["label_id"]
+    unnamed = label(tenant).json["label_id"]
+    label(tenant, said="wrong", by="Bea")
+    label(tenant, said="correct")
+
+    _, found = read(tenant, group, name="annotations")
+
+    keys = {key["name"]: key["key_id"] for key in tenant.read.get("/api-keys").json["api_keys"]}
+    said = [one["annotation"] for one in found]
+    assert said[0]["reviewer"] == f"nightly check (key {keys['nightly check']})"
+    assert [(one["role"], one["provenance"]) for one in said] == [
+        ("opinion", "model"),
+        ("adjudication", "human"),
+        ("opinion", "model"),
+        ("adjudication", "human"),
+        ("opinion", "model"),
+    ]
+    assert [one["supersedes"] for one in said] == [None, None, None, by_person, unnamed]
+    assert said[2]["reviewer"].startswith("key key-")
 
 
 def test_annotations_are_of_answers_that_the_dataset_can_hold(tenant, database, monkeypatch):

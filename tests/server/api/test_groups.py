@@ -193,6 +193,11 @@ def test_an_ignore_until_a_time_is_shown_in_utc(tenant, group):
     assert tenant.read.get(group).json["ignored_until"] == "2106-02-07T06:28:16Z"
 
 
+def test_over_strict_is_yes_or_no(tenant, group):
+    assert tenant.admin.post(f"{group}/over-strict", {"over_strict": 0}).status_code == 400
+    assert tenant.read.get(group).json["over_strict_at"] is None
+
+
 def test_an_over_strict_evaluator_is_noted_and_taken_back(tenant, group):
     noted = tenant.admin.post(f"{group}/over-strict", {"reason": "the answers are right"})
     note = tenant.read.get(group).json["over_strict_note"]

@@ -75,6 +75,7 @@ def test_a_key_may_be_made_to_expire(tenant):
         {"scope": "read"},
         {"name": "x" * 81},
         {"name": 7},
+        {"name": "a\0b"},
         {"expires_at": "2020-01-01T00:00:00Z"},
         {"expires_at": "soon"},
         [],
@@ -146,7 +147,7 @@ def test_a_project_is_renamed(tenant):
     assert tenant.read.get("/project").json["name"] == f"renamed {tenant.project.pk}"
 
 
-@pytest.mark.parametrize("name", ["", "  ", "x" * 81, "a\u0007b", None, 5])
+@pytest.mark.parametrize("name", ["", "  ", "x" * 81, "a\u0007b", "a\0b", None, 5])
 def test_a_project_is_not_called_anything(tenant, name):
     assert tenant.admin.patch("/project/name", {"name": name}).status_code == 400
 
@@ -193,6 +194,8 @@ def test_a_project_has_all_its_answers_assessed_once_an_admin_says_so(tenant):
     assert line["details"] == {"assesses_all": {"from": False, "to": True}}
 
 
-@pytest.mark.parametrize("body", [{}, {"assesses_all": "yes"}, {"assesses_all": None}, [True]])
+@pytest.mark.parametrize(
+    "body", [{}, {"assesses_all": "yes"}, {"assesses_all": None}, {"assesses_all": 1}, [True]]
+)
 def test_whether_all_answers_are_assessed_is_yes_or_no(tenant, body):
     assert tenant.admin.put("/project/assesses-all", body).status_code == 400

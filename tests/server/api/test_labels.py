@@ -37,6 +37,27 @@ def test_a_label_is_kept_with_who_and_why(tenant, group):
     assert (found["answer_id"], found["label"]) == ("ans-1", "wrong")
     assert found["note"] == "The passage says 30."
     assert found["actor"].startswith("key key-")
+    assert found["by"] is None
+
+
+def test_a_key_can_pass_on_a_persons_word(tenant, group):
+    answered = label(tenant, by=" Ann ")
+
+    (found,) = tenant.read.get("/executions/exec-1/labels").json["labels"]
+    assert (answered.json["by"], found["by"]) == ("Ann", "Ann")
+    assert found["actor"].startswith("key key-")
+    line = tenant.read.get(f"{group}/history").json["history"][0]
+    assert line["note"] == "wrong: ans-1 of exec-1, says Ann"
+    assert tenant.admin.get("/audit-log").json["events"][0]["details"]["by"] == "Ann"
+
+
+@pytest.mark.parametrize("by", ["", "  ", "x" * 201, "a\0b", 7, "key key-0123"])
+def test_a_person_has_a_name(tenant, group, by):
+    refused = label(tenant, by=by)
+
+    assert refused.status_code == 400
+    assert "by: " in refused.json["error"]
+    assert tenant.read.get("/executions/exec-1/labels").json["labels"] == []
 
 
 def test_a_correction_is_added_and_comes_first(tenant, group):

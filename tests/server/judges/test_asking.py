@@ -103,12 +103,13 @@ def test_a_sample_takes_about_its_share_and_always_the_same(judged):
     judged.set_judge("http://127.0.0.1:9/v1", answers="sample", sample_percent=30)
     for number in range(100):
         judged.give(f"exec-{number}")
-    first = judged.rows("SELECT execution_pk FROM judge_work ORDER BY 1")
+    queue = f"SELECT execution_pk FROM judge_work WHERE project_pk = {judged.pk} ORDER BY 1"
+    first = judged.rows(queue)
     judged.run("DELETE FROM judge_work")
     judged.run("UPDATE executions SET detect_due_at = now()")
     examine_all(judged.database)
 
-    assert judged.rows("SELECT execution_pk FROM judge_work ORDER BY 1") == first
+    assert judged.rows(queue) == first
     assert 10 < len(first) < 55
 
 
@@ -425,14 +426,19 @@ def test_texts_of_calls_go_as_executions_do_and_the_calls_still_count(judged):
         judged.judge()
     judged.run(f"UPDATE projects SET retention_days = 7 WHERE pk = {judged.pk}")
     age = "UPDATE judge_calls SET started_at = now() - interval '{} days' WHERE project_pk = {}"
-    texts = f"SELECT request, reply FROM judge_calls WHERE project_pk = {judged.pk}"
+    texts = (
+        "SELECT request, reply, execution_id, answer_id FROM judge_calls"
+        f" WHERE project_pk = {judged.pk}"
+    )
 
     judged.run(age.format(6, judged.pk))
     sweep.delete_old_executions(judged.database, run_s=10)
-    assert "Take 5 mg." in judged.rows(texts)[0][0]
+    request, _, *about = judged.rows(texts)[0]
+    assert "Take 5 mg." in request
+    assert about == ["exec-1", "a"]
     judged.run(age.format(8, judged.pk))
     sweep.delete_old_executions(judged.database, run_s=10)
-    assert judged.rows(texts) == [("", None)]
+    assert judged.rows(texts) == [("", None, None, None)]
     judged.run(age.format(40, judged.pk))
     sweep.delete_old_executions(judged.database, run_s=10)
     assert judged.rows(texts) == []
@@ -454,6 +460,49 @@ def test_an_answer_that_comes_after_the_examination_is_judged(judged):
         judged.judge()
 
     assert [answer_id for _, answer_id, _ in judged.assessments()] == ["a", "b"]
+
+
+def test_what_a_judge_said_of_a_passing_answer_is_no_reason_to_ground_its_next_version(judged):
+    with judge_server() as server:
+        judged.set_judge(server.url)
+        judged.give()
+        judged.judge()
+        judged.give(text="Take 50 mg.")
+        assess.assess_all(judged.database)
+        judged.judge()
+
+    evaluators = judged.rows(f"SELECT evaluator FROM assessments WHERE project_pk = {judged.pk}")
+    assert evaluators == [("faithfulness",)]
+    assert len(server.asked) == 2
+
+
+def test_what_a_judge_said_of_an_answer_keeps_it_from_no_grounding_once_it_fails(judged):
+    with judge_server() as server:
+        judged.set_judge(server.url)
+        judged.give()
+        judged.judge()
+        judged.give(score=0)
+        assess.assess_all(judged.database)
+
+    evaluators = judged.rows(
+        f"SELECT evaluator FROM assessments WHERE project_pk = {judged.pk} ORDER BY 1"
+    )
+    assert evaluators == [("faithfulness",), ("grounding",)]
+
+
+@pytest.mark.parametrize("score", [0.1, 0.9])
+def test_an_answer_that_was_on_its_way_while_the_one_before_was_judged_is_judged(judged, score):
+    with judge_server() as server:
+        judged.set_judge(server.url)
+        judged.give(score=score)
+        judged.judge()
+        judged.give(text="Take 500 mg.", score=score)
+        # Its ingest began before the judgment of the first was stored.
+        judged.run("UPDATE events SET received_at = received_at - interval '8 seconds'")
+        assess.assess_all(judged.database)
+        judged.judge()
+
+    assert len(server.asked) == 2
 
 
 def test_at_most_fifty_answers_of_an_execution_are_judged_its_newest(judged):

@@ -6,7 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from mesedi_server import runtime
+from evaluators.adapters import errors
+from evaluators.errors import FactoryError
+from evaluators.ledger import ABANDONED
+from mesedi_server import judges, runtime
+from mesedi_server.sealing import NoSecretKeyError, WrongSecretKeyError
 from tests.evaluators.chat_server import answer
 from tests.evaluators.judge import verdict
 from tests.server.judges.asking import KEY, RULES, fitting, judge_server, until
@@ -134,13 +138,15 @@ def test_a_key_is_not_taken_along_to_another_address(judged):
         {"key": "a\n"}, {"calls_per_day": -1}, {"calls_per_day": 10_001}, {"calls_per_day": "7"},
         {"calls_per_month": None}, {"concurrency": 0}, {"concurrency": 9}, {"answers": "some"},
         {"answers": "sample", "sample_percent": 0}, {"sample_percent": 101},
-        {"min_correctness": 11}, {"min_correctness": True}, {"unknown": 1},
+        {"min_correctness": 11}, {"min_correctness": True}, {"unknown": 1}, {"is_on": 1}, {"is_on": 0.0},
+        {"is_on": None}, {"url": "https://judge\x00.example.com"}, {"model": "a\x00b"}, {"model": "a\ud800"},
     ],
 )  # fmt: skip
 def test_what_makes_no_judge_is_refused_and_the_key_is_not_repeated(judged, changes):
     refused = judged.tenant.admin.put("/project/judge", WANTED | changes)
 
     assert refused.status_code == 400
+    assert any(f"{name}: " in refused.json["error"] for name in changes)
     assert KEY not in refused.get_data(as_text=True)
     assert judged.state() is None
 
@@ -252,6 +258,50 @@ def test_a_call_without_a_reply_is_settled_on_the_page(judged, staff, page):
     assert not admin.open(page).has_button(button)
 
 
+def test_a_reply_can_be_as_long_as_a_judge_may_make_it_and_no_longer(judged):
+    call_id, prompt = lose_a_reply(judged)
+    short = verdict(json.loads(prompt), reasoning="")
+    reply = verdict(json.loads(prompt), reasoning="x" * (1_000_000 - len(short)))
+    settle = f"/project/judge/calls/{call_id}/settle"
+
+    refused = judged.tenant.admin.post(settle, {"reply": reply + " ", "reason": "the log"})
+    settled = judged.tenant.admin.post(settle, {"reply": reply, "reason": "the log"})
+
+    assert (refused.status_code, settled.status_code) == (400, 200)
+    assert "reply: 1000000 bytes at most" in refused.json["error"]
+    assert settled.json["call"]["reply"]["text"] == reply
+
+
+def test_a_long_reply_is_settled_on_the_page(judged, staff, page):
+    call_id, prompt = lose_a_reply(judged)
+    admin = staff.browser("admin")
+    button = f"Settle {call_id} for good"
+    reply = verdict(json.loads(prompt), reasoning='"' * 450_000)
+
+    settled = admin.send(admin.open(page).form_with(button), button, reply=reply, reason="the log")
+    judged.judge()
+
+    assert "Settled." in settled.text
+    assert judged.statuses() == {"response_saved": 1}
+
+
+def test_an_empty_reply_is_a_reply(judged, staff, page):
+    call_id, _ = lose_a_reply(judged)
+    admin = staff.browser("admin")
+    button = f"Settle {call_id} for good"
+    form = admin.open(page).form_with(button)
+
+    admin.send(form, button, is_empty="1", reason="the log says so")
+    judged.judge()
+
+    assert judged.statuses() == {"response_saved": 1}
+    assert judged.outcomes() == ["invalid"]
+    assert (
+        judged.tenant.read.get(f"/project/judge/calls/{call_id}").json["call"]["reply"]["text"]
+        == ""
+    )
+
+
 def test_the_page_tells_since_when_a_judge_is_away(judged, staff, page):
     judged.set_judge("http://127.0.0.1:9/v1")
     judged.give()
@@ -260,8 +310,60 @@ def test_the_page_tells_since_when_a_judge_is_away(judged, staff, page):
     text = staff.browser("viewer").open(page).text
 
     assert "The judge could not be reached or used since" in text
-    assert "NotConnectedError" in text
+    assert "no connection could be made; nothing was sent. Answers wait; it is tried again" in text
+    assert "Error" not in text
     assert "Answers that wait 1 of at most 1000" in text
+
+
+def test_the_page_tells_what_happened_last_and_forgets_it_once_a_call_works(judged, staff, page):
+    replies = iter([(503, b""), (429, b"")])
+
+    def respond(handler):
+        status, body = next(replies, (200, None))
+        fitting(handler) if body is None else handler.reply(status, body)
+
+    viewer = staff.browser("viewer")
+    with judge_server(respond) as server:
+        judged.set_judge(server.url)
+        judged.give("exec/1", text="Take 1 mg.", answer_id="the first")
+        judged.judge()
+        away = viewer.open(page)
+        shown = judged.tenant.read.get("/project/judge").json
+        judged.give("exec-2", text="Take 2 mg.")
+        until(lambda: judged.judge() or judged.waiting() == 0)
+        limited = viewer.open(page)
+        judged.give("exec-3", text="Take 3 mg.")
+        until(lambda: judged.judge() or judged.waiting() == 0)
+        works = viewer.open(page)
+
+    assert "the endpoint failed (HTTP status 503). No answer waits; it is tried again" in away.text
+    assert "Last reply none" in away.text
+    assert (
+        "the endpoint wants fewer calls, or its quota is used up (HTTP status 429)" in limited.text
+    )
+    assert shown["judge"]["last_error_status"] == 503
+    assert shown["judge"]["last_error_in_words"] == "the endpoint failed (HTTP status 503)"
+    assert "could not be reached" not in works.text
+    assert "(HTTP status 429) Last reply" in works.text
+    assert "Last reply none" not in works.text
+    assert works.links["exec/1"].endswith("/executions/exec/1#answers")
+    assert "exec/1, answer the first the endpoint failed (HTTP status 503)" in works.text
+    [call] = shown["unknown"]
+    assert (call["execution_id"], call["answer_id"], call["http_status"]) == (
+        "exec/1",
+        "the first",
+        503,
+    )
+
+
+def test_every_failure_of_a_judge_has_words():
+    classes = [each for each in vars(errors).values() if isinstance(each, type)]
+    names = {each.__name__ for each in classes} - {"JudgeCallError"}
+    others = {FactoryError, NoSecretKeyError, WrongSecretKeyError}
+
+    for name in {*names, *(each.__name__ for each in others), ABANDONED}:
+        assert name not in judges.in_words(name, None)
+    assert "ZeroDivisionError" in judges.in_words("ZeroDivisionError", None)
 
 
 def test_the_page_tells_that_the_budget_is_used_up(judged, staff, page):

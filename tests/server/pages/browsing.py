@@ -16,6 +16,7 @@ class Form:
 
     action: str
     method: str
+    enctype: str = "application/x-www-form-urlencoded"
     fields: list[tuple[str, str]] = field(default_factory=list)
     buttons: dict[str, dict[str, str]] = field(default_factory=dict)
 
@@ -64,7 +65,9 @@ class Page(HTMLParser):
         attributes = dict(attrs)
         self.elements.append((tag, attributes))
         if tag == "form":
-            self.forms.append(Form(attributes.get("action") or "", attributes.get("method", "get")))
+            form = Form(attributes.get("action") or "", attributes.get("method", "get"))
+            form.enctype = attributes.get("enctype") or form.enctype
+            self.forms.append(form)
         elif tag == "input" and attributes.get("name"):
             self._take_input(attributes)
         elif tag == "select":
@@ -139,7 +142,15 @@ class Browser:
         data: dict[str, list[str]] = {}
         for name, value in pressed:
             data.setdefault(name, []).append(value)
-        return Page(self.client.post(action, data=data, base_url=self.base, follow_redirects=True))
+        return Page(
+            self.client.post(
+                action,
+                data=data,
+                content_type=form.enctype,
+                base_url=self.base,
+                follow_redirects=True,
+            )
+        )
 
     def cookie(self, name: str) -> str | None:
         found = self.client.get_cookie(name, path="/") or self.client.get_cookie(

@@ -34,6 +34,14 @@ def send(tenant, database):
     return send_one
 
 
+_WHO = {
+    "people": ("Mira", None),
+    "key": ("key key-0123", None),
+    "key for people": ("key key-0123", "Mira"),
+}
+"""Who labels, and in whose name."""
+
+
 def say(tenant, database, execution_id: str, answer_id: str, word: str) -> None:
     """Let a judge (`grounding:met`) or a person (`people:correct`) judge an answer."""
     judge, _, outcome = word.partition(":")
@@ -42,7 +50,8 @@ def say(tenant, database, execution_id: str, answer_id: str, word: str) -> None:
             "SELECT pk FROM executions WHERE project_pk = %(pk)s AND execution_id = %(id)s",
             {"pk": tenant.project.pk, "id": execution_id},
         ).scalar_one()
-        if judge == "people":
+        if judge in _WHO:
+            actor, by = _WHO[judge]
             labels.add(
                 connection,
                 tenant.project.pk,
@@ -50,7 +59,8 @@ def say(tenant, database, execution_id: str, answer_id: str, word: str) -> None:
                 answer_id,
                 label=outcome,
                 note=None,
-                actor="Mira",
+                actor=actor,
+                by=by,
             )
             return
         row = AssessmentRow(
@@ -116,6 +126,14 @@ def test_the_last_label_of_an_answer_counts(tenant, database, send):
     send("exec-1", FAILS, a=["people:correct", "people:wrong"])
 
     assert compared(tenant, database) == {"people": Agreement(both_fail=1)}
+
+
+def test_a_label_of_a_key_is_a_persons_only_in_the_name_of_one(tenant, database, send):
+    send("exec-1", FAILS, a=["key:correct"])
+    send("exec-2", FAILS, a=["key for people:correct"])
+    send("exec-3", FAILS, a=["people:wrong", "key:correct"])
+
+    assert compared(tenant, database) == {"people": Agreement(only_evaluator_fails=1, both_fail=1)}
 
 
 def test_a_label_of_an_earlier_version_does_not_count(tenant, database, send):
@@ -224,6 +242,20 @@ def test_numbers_stand_on_the_page_and_people_apart(viewer, tenant, database, pr
     assert (
         "people have labelled 1 of at least 5, grounding has judged 1 of at least 20" in page.text
     )
+
+
+def test_the_page_says_that_grounding_has_seen_failing_answers_only(
+    viewer, tenant, database, project, send
+):
+    send("exec-1", FAILS, a=["grounding:violated"])
+    said = "Grounding has seen the answers of failing executions only"
+
+    before = seen(tenant, database, viewer, project)
+    tenant.admin.put("/project/assesses-all", {"assesses_all": True})
+
+    assert said in before.text
+    assert before.links["assesses every answer"] == f"{project}/settings"
+    assert said not in seen(tenant, database, viewer, project).text
 
 
 def test_without_a_common_answer_the_page_says_so(viewer, tenant, database, project, send):

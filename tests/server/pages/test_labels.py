@@ -59,6 +59,17 @@ def test_a_correction_counts_and_tells_of_the_earlier_label(member, address):
     assert "wrong says" not in page.text.replace("evaluator wrong says", "")
 
 
+def test_a_persons_word_stands_before_what_a_key_says_after_it(member, tenant, address):
+    content = {"answer_id": "ans-1", "label": "wrong"}
+    path = "/executions/exec-1/labels"
+    tenant.admin.post(path, content | {"by": "Ann"})
+    passed_on = member.open(address).text
+    tenant.admin.post(path, content | {"label": "correct"})
+
+    assert "wrong says Ann through key key-" in passed_on
+    assert "wrong says Ann through key key-" in member.open(address).text
+
+
 def test_a_viewer_reads_labels_and_has_no_form(viewer, member, address):
     say(member, address, "correct")
 
