@@ -13,7 +13,7 @@ from tests.server.detection.pipelines import make_check
 
 # Damage that the door keeps out, but a restored backup or somebody's own SQL may bring.
 NO_PYTHON_TIME = "timestamp = 'infinity'"
-TOO_DEEP = "payload = payload || jsonb_build_object('deep', (repeat('[', 3000) || repeat(']', 3000))::jsonb)"
+TOO_DEEP = "payload = payload || jsonb_build_object('deep', (repeat('[', 12000) || repeat(']', 12000))::jsonb)"
 DAMAGES = [NO_PYTHON_TIME, TOO_DEEP]
 
 
