@@ -5,6 +5,9 @@ from itertools import count
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 
+TOO_DEEP = "(repeat('[', 12000) || repeat(']', 12000))::jsonb"
+"""SQL of a value that no door lets in: PostgreSQL keeps it, and no Python up to 3.13 reads it."""
+
 _numbers = count(1)
 
 

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import text
 
 from mesedi_server import assessing
-from tests.factories import make_score
+from tests.factories import TOO_DEEP, make_score
 from tests.server.assessments.answering import (
     assess,
     assessed,
@@ -18,7 +18,6 @@ from tests.server.assessments.answering import (
 )
 
 # Damage that the door keeps out, but a restored backup or somebody's own SQL may bring.
-TOO_DEEP = "(repeat('[', 3000) || repeat(']', 3000))::jsonb"
 NO_FLOAT = "(repeat('9', 5000))::jsonb"
 
 _REFUSES = """

@@ -8,13 +8,13 @@ from sqlalchemy import text
 
 from mesedi_server import examination
 from mesedi_server.tasks.detect import examine_all
-from tests.factories import make_score
+from tests.factories import TOO_DEEP, make_score
 from tests.server.detection.pipelines import make_check
 
 # Damage that the door keeps out, but a restored backup or somebody's own SQL may bring.
 NO_PYTHON_TIME = "timestamp = 'infinity'"
-TOO_DEEP = "payload = payload || jsonb_build_object('deep', (repeat('[', 12000) || repeat(']', 12000))::jsonb)"
-DAMAGES = [NO_PYTHON_TIME, TOO_DEEP]
+NO_PYTHON_PAYLOAD = f"payload = payload || jsonb_build_object('deep', {TOO_DEEP})"
+DAMAGES = [NO_PYTHON_TIME, NO_PYTHON_PAYLOAD]
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_its_neighbours_are_examined_and_it_is_put_off(pipeline, spoil, damage, 
 
 def test_nothing_of_its_examination_is_left(pipeline, spoil):
     fail(pipeline, "exec-bad")
-    spoil("exec-bad", TOO_DEEP)
+    spoil("exec-bad", NO_PYTHON_PAYLOAD)
 
     examine_all(pipeline.database, settle_s=0)
 
@@ -69,7 +69,7 @@ def test_nothing_of_its_examination_is_left(pipeline, spoil):
 def test_several_are_put_off_each(pipeline, spoil):
     bad = [f"bad-{number}" for number in range(3)]
     fail(pipeline, "exec-1", *bad, "exec-2")
-    for name, damage in zip(bad, [*DAMAGES, TOO_DEEP], strict=True):
+    for name, damage in zip(bad, [*DAMAGES, NO_PYTHON_PAYLOAD], strict=True):
         spoil(name, damage)
 
     examine_all(pipeline.database, settle_s=0)
@@ -81,7 +81,7 @@ def test_several_are_put_off_each(pipeline, spoil):
 
 def test_more_than_a_batch_behind_it_is_examined(pipeline, spoil):
     fail(pipeline, "exec-bad")
-    spoil("exec-bad", TOO_DEEP)
+    spoil("exec-bad", NO_PYTHON_PAYLOAD)
     names = [f"exec-{number}" for number in range(examination.BATCH + 20)]
     pipeline.send(*(make_score(0.2, execution_id=name) for name in names), settle_s=0)
 
