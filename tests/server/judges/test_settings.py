@@ -48,7 +48,7 @@ def test_a_project_begins_without_a_judge(tenant):
     shown = tenant.read.get("/project/judge").json
 
     assert shown["judge"] is None
-    assert shown["spent"] == {"today": 0, "this_month": 0, "under_way": 0}
+    assert set(shown["spent"].values()) == {0}
     assert (shown["waiting"], shown["unknown_count"]) == (0, 0)
 
 
