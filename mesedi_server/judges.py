@@ -70,8 +70,31 @@ class Standing:
 
     @property
     def why_not(self) -> str | None:
-        """Why no call is made now: off, day, month, paused or busy."""
+        """Why no call is made now, as `judging.why_not` says it."""
         return "off" if self.settings is None else why_not(self.settings, self.spent)
+
+    @property
+    def left_today(self) -> int:
+        """Calls that the budgets of the day have room for."""
+        if self.settings is None:
+            return 0
+        calls = self.settings.calls_per_day - self.spent.today
+        return _fitting(
+            calls, self.settings, self.settings.cost_per_day_micros, self.spent.cost_today_micros
+        )
+
+    @property
+    def left_this_month(self) -> int:
+        """Calls that the budgets of the month have room for."""
+        if self.settings is None:
+            return 0
+        calls = self.settings.calls_per_month - self.spent.this_month
+        return _fitting(
+            calls,
+            self.settings,
+            self.settings.cost_per_month_micros,
+            self.spent.cost_this_month_micros,
+        )
 
 
 def standing(connection: Connection, project_pk: int) -> Standing:
@@ -206,6 +229,14 @@ def settle(
         raise RefusedError("reason: must not be blank")
     outcome = ledger.settled(given["reply"])
     judge_calls.settle(connection, project, call_id, outcome, reason, actor=actor)
+
+
+def _fitting(calls: int, settings: JudgeSettings, budget: int | None, cost: int) -> int:
+    """Count those of so many calls that a budget in money has room for, too."""
+    bound = settings.cost_per_call_micros
+    if budget is not None and bound is not None:
+        calls = min(calls, (budget - cost) // bound)
+    return max(calls, 0)
 
 
 def _is_private(host: str) -> bool:

@@ -126,20 +126,40 @@ def judge_all(
 
 
 def why_not(settings: JudgeSettings, spent: Spent) -> str | None:
-    """Say why no call of a project may be reserved now: off, day, month, paused or busy; None: one may."""
+    """Say why no call of a project may be reserved now; None: one may.
+
+    Returns:
+        off, paused, busy, or the budget that has no room for one more: day, month, cost_per_day or cost_per_month.
+    """
     if not settings.is_on:
         return "off"
-    for name, calls, most in (
-        ("day", spent.today, settings.calls_per_day),
-        ("month", spent.this_month, settings.calls_per_month),
-    ):
-        if ledger.blocked(Budget(most), Spending(reserved_calls=calls), None):
-            return name
+    if used_up := _used_up(settings, spent):
+        return used_up
     if settings.is_paused:
         return "paused"
     # A judge that failed is tried with one answer, not with several.
     at_once = 1 if settings.failing_since else settings.concurrency
     return "busy" if spent.under_way >= at_once else None
+
+
+def _used_up(settings: JudgeSettings, spent: Spent) -> str | None:
+    """Name the budget that has no room for one more call; one of a month before those of a day, which end sooner."""
+    day = Spending(reserved_calls=spent.today, accounted_cost_micros=spent.cost_today_micros)
+    month = Spending(
+        reserved_calls=spent.this_month, accounted_cost_micros=spent.cost_this_month_micros
+    )
+    a_day, a_month = settings.calls_per_day, settings.calls_per_month
+    budgets = (
+        ("month", Budget(a_month), month),
+        ("cost_per_month", Budget(a_month, settings.cost_per_month_micros), month),
+        ("day", Budget(a_day), day),
+        ("cost_per_day", Budget(a_day, settings.cost_per_day_micros), day),
+    )
+    bound = settings.cost_per_call_micros
+    for name, budget, spending in budgets:
+        if ledger.blocked(budget, spending, bound):
+            return name
+    return None
 
 
 def _look(
@@ -243,7 +263,14 @@ def _take_up(
     judge_work.set_key(connection, waiting, key)
     if judge_calls.of_key(connection, settings.project_pk, key) is not None:
         return True
-    call_id = judge_calls.reserve(connection, settings.project_pk, judge_json, text, waiting)
+    call_id = judge_calls.reserve(
+        connection,
+        settings.project_pk,
+        judge_json,
+        text,
+        waiting,
+        bound_micros=settings.cost_per_call_micros,
+    )
     return Dispatch(settings.project_pk, call_id, key, judge, request)
 
 

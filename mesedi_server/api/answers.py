@@ -11,7 +11,7 @@ from mesedi_server.errors import RefusedError, UnavailableError
 RETRY_AFTER_S = 1
 """What `Retry-After` says of trouble that passes."""
 
-_encode = msgspec.json.Encoder().encode
+_encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 def answer(content: Any, status: int = 200) -> Response:

@@ -30,7 +30,7 @@ MAX_EVENTS = 10_000
 @scope("ingest")
 def post_execution() -> Response:
     """Take a new execution; any status is taken, and a repeated one changes nothing."""
-    facts = load(NEW_EXECUTION, read_object(bodies.read(request)))
+    facts = load(NEW_EXECUTION, read_object(bodies.read(request), is_finite=True))
     project = holder().project
     if facts.pop("project_id", None) not in (None, "", project.project_id):
         raise RefusedError("project_id is not this key's project", 403)
@@ -44,7 +44,7 @@ def post_execution() -> Response:
 def patch_execution(execution_id: str) -> Response:
     """Take what has become of an execution; the first terminal status closes it."""
     check_id(execution_id)
-    facts = load(EXECUTION_CHANGE, read_object(bodies.read(request)))
+    facts = load(EXECUTION_CHANGE, read_object(bodies.read(request), is_finite=True))
     state = runtime()
     with state.database.statement() as connection:
         status = executions.patch(connection, holder().project.pk, execution_id, facts)

@@ -13,10 +13,11 @@ from mesedi_server.judges import Standing
 from mesedi_server.runtime import runtime
 from mesedi_server.schemas import judges as schema
 from mesedi_server.schemas.bodies import load, read_object
+from mesedi_server.schemas.money import amount
 from mesedi_server.store import judge_calls, judge_work
 from mesedi_server.store.database import Connection
-from mesedi_server.store.judge_calls import Call
-from mesedi_server.store.judge_settings import CHANGED, JudgeSettings
+from mesedi_server.store.judge_calls import Call, Spent
+from mesedi_server.store.judge_settings import JudgeSettings
 from mesedi_server.store.judge_work import MAX_WAITING, Earlier
 
 blueprint = Blueprint("judges", __name__, url_prefix="/project/judge")
@@ -93,7 +94,7 @@ def _shown(connection: Connection) -> Response:
 def _settings(settings: JudgeSettings) -> dict[str, Any]:
     is_admin = holder().may("admin")
     return {
-        **{name: getattr(settings, name) for name in CHANGED},
+        **schema.SETTINGS.dump(settings),
         "has_key": settings.key_hint is not None,
         **({"key_hint": settings.key_hint} if is_admin else {}),
         "changed_at": settings.changed_at,
@@ -112,12 +113,23 @@ def _settings(settings: JudgeSettings) -> dict[str, Any]:
 def _doing(standing: Standing) -> dict[str, Any]:
     return {
         "not_asking_because": standing.why_not,
-        "spent": standing.spent,
+        "spent": _spent(standing.spent),
         "waiting": standing.waiting,
         "most_waiting": MAX_WAITING,
         "unknown_count": standing.unknown_count,
         "unknown": standing.unknown,
         "last_reply_at": standing.last_reply_at,
+    }
+
+
+def _spent(spent: Spent) -> dict[str, Any]:
+    return {
+        "today": spent.today,
+        "this_month": spent.this_month,
+        "under_way": spent.under_way,
+        "cost_today": amount(spent.cost_today_micros),
+        "cost_this_month": amount(spent.cost_this_month_micros),
+        "without_cost_this_month": spent.without_cost_this_month,
     }
 
 

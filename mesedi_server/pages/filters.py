@@ -1,6 +1,8 @@
 """Query strings of lists: filters and pages."""
 
+import re
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from flask import request, url_for
@@ -23,6 +25,9 @@ USUAL_SPAN = 30
 """Days that it looks back unless the address says otherwise."""
 MAX_DIGITS = 9
 """Digits of a number that a form or an address may have: it fits every column."""
+
+# What a browser's own field for numbers can send.
+_DECIMAL = re.compile(r"-?([0-9]{1,20}(\.[0-9]{0,20})?|\.[0-9]{1,20})([eE][-+]?[0-9]{1,2})?")
 
 # Only what is named here gets into a link: an address may carry names that mean something to `url_for`.
 _KEPT = (
@@ -64,6 +69,12 @@ def whole_number(text: str) -> int | str | None:
     text = text.strip()
     is_number = text.isdecimal() and len(text) <= MAX_DIGITS
     return int(text) if is_number else text or None
+
+
+def decimal_number(text: str) -> Decimal | str | None:
+    """Read a number with decimals; what is none stays as it is, for the schema to refuse."""
+    text = text.strip()
+    return Decimal(text) if _DECIMAL.fullmatch(text) else text or None
 
 
 def offset() -> int:

@@ -12,9 +12,10 @@ from mesedi_server.pages.access import Answer, Visit, at_least
 from mesedi_server.pages.layout import render
 from mesedi_server.runtime import runtime
 from mesedi_server.schemas import judges as schema
+from mesedi_server.schemas import money
 from mesedi_server.schemas.bodies import load
 from mesedi_server.store import judge_work
-from mesedi_server.store.judge_settings import CHANGED, JudgeSettings
+from mesedi_server.store.judge_settings import JudgeSettings
 
 blueprint = Blueprint("judge", __name__, url_prefix="/p/<project_id>/settings/judge")
 
@@ -25,7 +26,18 @@ ANSWERS = {
 }
 """Which answers can be judged, and how the form says it."""
 
+STATES = {
+    "off": "off",
+    "day": "on; today's budget is used up, and the rest waits for tomorrow",
+    "cost_per_day": "on; today's budget in money has no room for another call, and the rest waits for tomorrow",
+    "month": "on; the month's budget is used up, and the rest waits for the next",
+    "cost_per_month": "on; the month's budget in money has no room for another call, and the rest waits for the next",
+    "paused": "on; left alone for a while after a failure",
+}
+"""Why no call is made now, and how the page says it."""
+
 _NUMBERS = ("calls_per_day", "calls_per_month", "concurrency", "sample_percent", "min_correctness")
+_AMOUNTS = ("cost_per_call", "cost_per_day", "cost_per_month")
 
 
 @blueprint.get("")
@@ -88,6 +100,7 @@ def _sent() -> dict[str, Any]:
         "model": form.get("model", ""),
         "answers": form.get("answers", ""),
         **{name: filters.whole_number(form.get(name, "")) for name in _NUMBERS},
+        **{name: filters.decimal_number(form.get(name, "")) for name in _AMOUNTS},
     }
     if "remove_key" in form:
         sent["key"] = None
@@ -122,10 +135,13 @@ def _page(
         standing=standing,
         judge=standing.settings,
         shown=shown,
+        state=STATES.get(standing.why_not or "", "on"),
         answers=ANSWERS,
         has_secret_key=bool(runtime().settings.secret_key),
         private_judges=runtime().settings.private_judges,
         limits=schema,
+        amount=money.amount,
+        largest_amount=money.LARGEST,
         in_words=judges.in_words,
         most_waiting=judge_work.MAX_WAITING,
         most_earlier=judge_work.MAX_EARLIER,
@@ -137,7 +153,7 @@ def _page(
 def _shown(settings: JudgeSettings | None) -> dict[str, Any]:
     if settings is None:
         return dict(schema.USUAL)
-    return {name: getattr(settings, name) for name in CHANGED}
+    return dict(schema.SETTINGS.dump(settings))
 
 
 def _back(visit: Visit, said: str) -> Answer:

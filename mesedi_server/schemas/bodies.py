@@ -9,13 +9,17 @@ from mesedi_server.errors import RefusedError
 from mesedi_server.schemas import lenient_json
 
 
-def read_object(body: bytes) -> dict[str, Any]:
+def read_object(body: bytes, *, is_finite: bool = False) -> dict[str, Any]:
     """Read a JSON object; an empty body is an empty object.
+
+    Args:
+        body: what came.
+        is_finite: as of `lenient_json.parse`. In most bodies null takes a limit away, which NaN must not do.
 
     Raises:
         RefusedError: not JSON, or no object.
     """
-    value = _parse(body) if body.strip() else {}
+    value = _parse(body, is_finite=is_finite) if body.strip() else {}
     if not isinstance(value, dict):
         raise RefusedError("the body must be a JSON object")
     return value
@@ -34,14 +38,14 @@ def load(schema: Schema, values: dict[str, Any]) -> dict[str, Any]:
     return loaded
 
 
-def _parse(body: bytes) -> Any:
+def _parse(body: bytes, *, is_finite: bool) -> Any:
     if b"\\u0000" not in body:
         try:
             return msgspec.json.decode(body)
         except (msgspec.MsgspecError, RecursionError, UnicodeError):
             pass  # read again below, leniently
     try:
-        return lenient_json.parse(body)
+        return lenient_json.parse(body, is_finite=is_finite)
     except (lenient_json.NotJsonError, lenient_json.TooDeepError) as error:
         raise RefusedError(f"the body is not JSON: {error}") from error
 

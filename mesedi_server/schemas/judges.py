@@ -6,6 +6,7 @@ from marshmallow import RAISE, Schema, ValidationError, fields, validate, valida
 
 from evaluators.faithfulness import DEFAULT_MIN_CORRECTNESS
 from mesedi_server.schemas.flags import Flag
+from mesedi_server.schemas.money import Money, amount
 from mesedi_server.schemas.names import Name
 
 ANSWERS = ("failing", "sample", "all")
@@ -33,6 +34,9 @@ USUAL = {
     "answers": "failing",
     "sample_percent": 10,
     "min_correctness": DEFAULT_MIN_CORRECTNESS,
+    "cost_per_call": None,
+    "cost_per_day": None,
+    "cost_per_month": None,
 }
 """What a project without a judge begins with."""
 
@@ -41,6 +45,10 @@ def _number(lowest: int, highest: int, name: str) -> fields.Integer:
     return fields.Integer(
         strict=True, load_default=USUAL[name], validate=validate.Range(lowest, highest)
     )
+
+
+def _money(name: str) -> Money:
+    return Money(attribute=f"{name}_micros", allow_none=True, load_default=USUAL[name])
 
 
 def _check_reply(reply: str) -> None:
@@ -61,6 +69,9 @@ class _JudgeSettings(Schema):
     answers = fields.String(load_default=USUAL["answers"], validate=validate.OneOf(ANSWERS))
     sample_percent = _number(0, 100, "sample_percent")
     min_correctness = _number(0, HIGHEST, "min_correctness")
+    cost_per_call = _money("cost_per_call")
+    cost_per_day = _money("cost_per_day")
+    cost_per_month = _money("cost_per_month")
     # Absent: the one that is there stays. None: it is removed. No message shows it.
     key = fields.String(
         allow_none=True,
@@ -74,6 +85,23 @@ class _JudgeSettings(Schema):
     def _check_sample(self, data: dict[str, Any], **_: Any) -> None:
         if data["answers"] == "sample" and not data["sample_percent"]:
             raise ValidationError("from 1 to 100.", "sample_percent")
+
+    @validates_schema
+    def _check_money(self, data: dict[str, Any], **_: Any) -> None:
+        bound = data["cost_per_call_micros"]
+        for name in ("cost_per_day", "cost_per_month"):
+            budget = data[f"{name}_micros"]
+            if budget is None:
+                continue
+            if bound is None:
+                raise ValidationError(
+                    "a budget in money needs cost_per_call, the most that one call can cost.", name
+                )
+            if budget < bound:
+                raise ValidationError(
+                    f"less than the {amount(bound)} that one call can cost: none would be made.",
+                    name,
+                )
 
 
 class _Settlement(Schema):

@@ -5,14 +5,16 @@ these functions: slower, one element at a time, so that one bad event does not t
 
 | found | becomes |
 |---|---|
-| `NaN`, `Infinity`, a number beyond a double | null |
+| `NaN`, `Infinity`, a number beyond a double | null, unless that means something else there |
 | NUL, a lone surrogate, bytes that are not UTF-8 | U+FFFD |
 | nesting beyond `MAX_DEPTH` | TooDeepError, for that element alone |
 """
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
+from math import isfinite
 from typing import Any
 
 MAX_DEPTH = 64
@@ -43,8 +45,12 @@ class TooDeepError(ValueError):
     """Nested deeper than MAX_DEPTH levels."""
 
 
-def parse(text: bytes) -> Any:
+def parse(text: bytes, *, is_finite: bool = True) -> Any:
     """Read one JSON value.
+
+    Args:
+        text: what came.
+        is_finite: what is no number that a double holds becomes null; otherwise it stays NaN or infinite.
 
     Raises:
         NotJsonError: it is not JSON, even leniently read.
@@ -52,12 +58,13 @@ def parse(text: bytes) -> Any:
     """
     if _is_too_deep(text):
         raise TooDeepError(f"nested deeper than {MAX_DEPTH} levels")
+    number = _finite if is_finite else float
     try:
         value = json.loads(
             text.decode("utf-8", "replace"),
-            parse_constant=lambda _: None,
-            parse_float=_finite,
-            parse_int=_whole,
+            parse_constant=number,
+            parse_float=number,
+            parse_int=partial(_whole, number=number),
         )
     except ValueError as error:
         raise NotJsonError(str(error)) from error
@@ -119,8 +126,8 @@ def _is_too_deep(text: bytes) -> bool:
 
 def _finite(text: str) -> float | None:
     value = float(text)
-    return value if abs(value) != float("inf") else None
+    return value if isfinite(value) else None
 
 
-def _whole(text: str) -> int | float | None:
-    return int(text) if len(text.removeprefix("-")) <= MAX_DIGITS else _finite(text)
+def _whole(text: str, *, number: Callable[[str], float | None]) -> int | float | None:
+    return int(text) if len(text.removeprefix("-")) <= MAX_DIGITS else number(text)

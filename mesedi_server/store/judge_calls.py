@@ -64,6 +64,11 @@ class Spent(Struct, frozen=True):
     today: int
     this_month: int
     under_way: int
+    cost_today_micros: int
+    cost_this_month_micros: int
+    """What they cost, else what they may cost."""
+    without_cost_this_month: int
+    """Calls that nobody had said a cost for; the costs are without them."""
 
 
 class Unknown(Struct, frozen=True):
@@ -85,9 +90,13 @@ WITH begins AS MATERIALIZED (
     SELECT date_trunc('day', now() AT TIME ZONE time_zone) AT TIME ZONE time_zone AS day,
         date_trunc('month', now() AT TIME ZONE time_zone) AT TIME ZONE time_zone AS month
     FROM projects WHERE pk = %(project)s)
-SELECT count(*) FILTER (WHERE started_at >= day), count(*) FILTER (WHERE started_at >= month),
-    (SELECT count(*) FROM judge_calls WHERE project_pk = %(project)s AND status = 'running')
-FROM begins LEFT JOIN judge_calls c ON c.project_pk = %(project)s AND c.started_at >= month
+SELECT count(*) FILTER (WHERE started_at >= day), count(started_at),
+    (SELECT count(*) FROM judge_calls WHERE project_pk = %(project)s AND status = 'running'),
+    coalesce(sum(cost) FILTER (WHERE started_at >= day), 0)::bigint, coalesce(sum(cost), 0)::bigint,
+    count(started_at) - count(cost)
+FROM begins LEFT JOIN (
+    SELECT project_pk, started_at, coalesce(actual_cost_micros, reserved_cost_micros) AS cost FROM judge_calls) c
+    ON c.project_pk = %(project)s AND c.started_at >= month
 """
 
 _ABANDON = """
@@ -97,7 +106,7 @@ WHERE status = 'running' AND started_at < now() - %(age)s * interval '1 second'
 
 
 def spent(connection: Connection, project_pk: int) -> Spent:
-    """Count the calls of a project's day and month, in its time zone."""
+    """Count the calls of a project's day and month, in its time zone, and what they cost."""
     return Spent(*connection.exec_driver_sql(_SPENT, {"project": project_pk}).one())
 
 
@@ -119,7 +128,13 @@ def of_id(connection: Connection, project_pk: int, call_id: str) -> Call:
 
 
 def reserve(
-    connection: Connection, project_pk: int, judge: str, request: str, about: judge_work.Waiting
+    connection: Connection,
+    project_pk: int,
+    judge: str,
+    request: str,
+    about: judge_work.Waiting,
+    *,
+    bound_micros: int | None,
 ) -> str:
     """Store a call that is about to be sent, and return its id; a second one with its key is an error.
 
@@ -129,6 +144,7 @@ def reserve(
         judge: the contract of whom is asked, as `ledger.contract_json` writes it.
         request: what is asked, as `ledger.request_json` writes it.
         about: the answer that it is asked about.
+        bound_micros: the most that it can cost, which it is charged until its cost is known; None: nobody knows.
     """
     call_id = f"call-{uuid4().hex}"
     connection.execute(
@@ -139,6 +155,7 @@ def reserve(
             judge=judge,
             request=request,
             status=RUNNING,
+            reserved_cost_micros=bound_micros,
             execution_id=about.execution_id,
             answer_id=about.answer_id,
         )

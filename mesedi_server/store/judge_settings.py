@@ -42,6 +42,11 @@ class JudgeSettings(Struct, frozen=True, kw_only=True):
     """`failing`, `sample` or `all`."""
     sample_percent: int
     min_correctness: int
+    cost_per_call_micros: int | None
+    """The most that a call can cost, in millionths of the currency of the contract with the judge's provider."""
+    cost_per_day_micros: int | None
+    cost_per_month_micros: int | None
+    """Budgets in money, by the same days and months; None: there is none."""
     changed_at: datetime
     changed_by: str
     failures: int
@@ -77,6 +82,9 @@ CHANGED = (
     "answers",
     "sample_percent",
     "min_correctness",
+    "cost_per_call_micros",
+    "cost_per_day_micros",
+    "cost_per_month_micros",
 )
 """What a change names; the key is told apart."""
 

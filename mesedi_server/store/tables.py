@@ -579,6 +579,10 @@ judge_settings = Table(
     _needed("answers", Text(), "'failing'"),
     _needed("sample_percent", Integer(), "0"),
     _needed("min_correctness", Integer(), "7"),
+    # In millionths; null: nobody says what a call may cost, or there is no budget in money.
+    Column("cost_per_call_micros", BigInteger),
+    Column("cost_per_day_micros", BigInteger),
+    Column("cost_per_month_micros", BigInteger),
     _time("changed_at", required=True, now=True),
     _needed("changed_by", Text()),
     # How it goes: a judge that cannot be used is left alone for a while.

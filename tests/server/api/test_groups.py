@@ -173,6 +173,8 @@ def test_an_ignored_group_counts_on_and_wakes_at_its_number(tenant, group, datab
         {"until": "soon"},
         {"until": "9999-12-31T23:59:59-05:00"},
         {"until": "2026-01-01T00:00:00Z"},
+        {"until": float("inf")},
+        {"occurrences": float("nan")},
         {"occurrences": 0},
         {"occurrences": "2"},
         {"occurrences": 2.5},

@@ -78,6 +78,7 @@ def test_a_key_may_be_made_to_expire(tenant):
         {"name": "a\0b"},
         {"expires_at": "2020-01-01T00:00:00Z"},
         {"expires_at": "soon"},
+        {"expires_at": float("nan")},
         [],
     ],
 )

@@ -31,6 +31,9 @@ PLAIN = {
     "answers": "all",
     "sample_percent": 0,
     "min_correctness": 7,
+    "cost_per_call_micros": None,
+    "cost_per_day_micros": None,
+    "cost_per_month_micros": None,
 }
 
 

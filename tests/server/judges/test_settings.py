@@ -48,7 +48,7 @@ def test_a_project_begins_without_a_judge(tenant):
     shown = tenant.read.get("/project/judge").json
 
     assert shown["judge"] is None
-    assert shown["spent"] == {"today": 0, "this_month": 0, "under_way": 0}
+    assert set(shown["spent"].values()) == {0}
     assert (shown["waiting"], shown["unknown_count"]) == (0, 0)
 
 
@@ -107,6 +107,18 @@ def test_the_key_stays_unless_another_is_given_or_it_is_removed(judged):
         == "wxyz"
     )
     assert not put("/project/judge", WANTED | {"key": None}).json["judge"]["has_key"]
+
+
+@pytest.mark.parametrize("value", ["NaN", "-Infinity", "1e400"])
+def test_what_is_no_number_takes_no_key_away(judged, value):
+    judged.tenant.admin.put("/project/judge", WANTED)
+    body = f'{{"url": "{URL}", "model": "judge-1", "key": {value}}}'
+
+    refused = judged.tenant.admin.put("/project/judge", body.encode())
+
+    assert refused.status_code == 400
+    assert refused.json["error"].startswith("key: ")
+    assert judged.state().key_hint == KEY[-4:]
 
 
 def test_a_short_key_shows_nothing_of_itself(judged):
@@ -241,6 +253,17 @@ def test_a_lost_reply_is_settled_and_read(judged):
     again = judged.tenant.admin.post(f"/project/judge/calls/{call_id}/settle", settlement)
     assert again.status_code == 409
     assert judged.tenant.admin.get("/audit-log").json["events"][1]["action"] == "judge.call_settled"
+
+
+def test_a_reply_that_is_no_number_settles_nothing(judged):
+    call_id, _ = lose_a_reply(judged)
+    body = b'{"reply": NaN, "reason": "the log"}'
+
+    refused = judged.tenant.admin.post(f"/project/judge/calls/{call_id}/settle", body)
+
+    assert refused.status_code == 400
+    assert refused.json["error"].startswith("reply: ")
+    assert judged.statuses() == {"unknown_outcome": 1}
 
 
 def test_a_call_without_a_reply_is_settled_on_the_page(judged, staff, page):

@@ -38,7 +38,18 @@ def test_another_value_than_an_object_is_refused(body):
     ],
 )
 def test_json_as_clients_really_send_it_is_read(body, content):
-    assert read_object(body) == content
+    assert read_object(body, is_finite=True) == content
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("NaN", "nan"), ("-Infinity", "-inf"), ("1e400", "inf"), ("9" * 5000, "inf")],
+)
+def test_what_is_no_number_is_not_taken_for_null_unless_that_is_wanted(text, number):
+    body = f'{{"a":{text},"b":null}}'.encode()
+
+    assert str(read_object(body)["a"]) == number
+    assert read_object(body, is_finite=True) == {"a": None, "b": None}
 
 
 def test_a_fault_is_told_with_the_way_to_it():
