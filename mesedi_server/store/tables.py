@@ -620,8 +620,13 @@ judge_calls = Table(
     Column("settlement", Text),
     UniqueConstraint("project_pk", "cache_key"),
     UniqueConstraint("call_id"),
-    # Budgets count the calls of a day and of a month.
-    Index("ix_judge_calls_started_at", "project_pk", "started_at"),
+    # Budgets count the calls of a day and of a month, and what they cost: a hundred thousand, before each call.
+    Index(
+        "ix_judge_calls_started_at",
+        "project_pk",
+        "started_at",
+        postgresql_include=["reserved_cost_micros", "actual_cost_micros"],
+    ),
     Index("ix_judge_calls_running", "started_at", postgresql_where=text("status = 'running'")),
 )
 
