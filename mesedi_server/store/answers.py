@@ -41,7 +41,8 @@ CROSS JOIN LATERAL (
             ORDER BY sequence DESC, timestamp DESC, event_id DESC LIMIT {_LATEST}) AS latest
         ORDER BY payload ->> 'answer_id', sequence DESC, timestamp DESC, event_id DESC) AS last
     ORDER BY sequence DESC, timestamp DESC, event_id DESC LIMIT {MAX_ANSWERS}) AS e
-CROSS JOIN LATERAL jsonb_to_record(e.payload) AS given (answer_id text, question text, answer text, context jsonb)
+CROSS JOIN LATERAL jsonb_to_record(CASE jsonb_typeof(e.payload) WHEN 'object' THEN e.payload END)
+    AS given (answer_id text, question text, answer text, context jsonb)
 CROSS JOIN LATERAL (SELECT CASE jsonb_typeof(context) WHEN 'array' THEN context WHEN 'object' THEN
     coalesce(context -> 'excerpts', context -> 'passages', context -> 'documents', context -> 'sources',
         context -> 'context') END OFFSET 0) AS evidence (listed)
