@@ -62,4 +62,4 @@ def _marked(
 
 def _judged(given: list[MarkedAnswer], scores: list[Score]) -> list[MarkedAnswer]:
     named = {score.answer_id for score in scores if score.answer_id is not None}
-    return [one for one in given if one.answer.answer_id in named] or given
+    return [one for one in given if (one.answer.answer_id or "") in named] or given
