@@ -365,6 +365,20 @@ def test_a_number_of_the_sums_leads_to_its_answers_and_back(viewer, two_answers)
     assert "exec-right" in viewer.open(chosen.links["Show all"].partition("#")[0]).names
 
 
+def test_a_finding_is_shown_also_in_an_answer_that_the_evaluator_did_not_judge(
+    viewer, tenant, database, project
+):
+    sent = [make_answer("Take 6 mg.", answer_id="a"), make_answer("Take 5 mg.", answer_id="b")]
+    group = fail(tenant, database, "exec-1", make_score(0.2, answer_id="b"), *sent)
+    assess_all(database)
+    page = viewer.open(f"{project}/groups/{group}")
+
+    chosen = viewer.open(page.links["with an unmatched quantity"].partition("#")[0])
+
+    assert "6 mg stands in no passage" not in page.text
+    assert "6 mg stands in no passage" in chosen.text
+
+
 def test_a_number_that_is_none_leads_nowhere(viewer, two_answers):
     page = viewer.open(two_answers)
 
