@@ -46,11 +46,11 @@ def run(data_dir: Path, host: str, port: int) -> int:
     with servers as addresses:
         migrating.upgrade(addresses.database_url)
         address_file(data_dir).write_text(f"{url}\n")
-        welcome = _welcome(addresses.database_url, data_dir, url)
         secret = os.environ.get("MESEDI_SECRET_KEY") or sealing.secret_of_folder(data_dir)
         programs = _programs(addresses, secret, host, port)
         supervisor = Supervisor(programs, check=servers.casualty)
-        threading.Thread(target=_greet, args=(url, welcome), daemon=True).start()
+        greeting = (url, addresses.database_url, data_dir)
+        threading.Thread(target=_greet, args=greeting, daemon=True).start()
         return supervisor.run()
 
 
@@ -142,7 +142,8 @@ def _programs(addresses: Addresses, secret: str, host: str, port: int) -> list[P
     ]
 
 
-def _greet(url: str, welcome: str) -> None:
+def _greet(url: str, database_url: str, data_dir: Path) -> None:
+    """Print the welcome when the server answers; before, a key that is shown only once could get lost."""
     give_up_at = time.monotonic() + _READY_S
     while time.monotonic() < give_up_at:
         try:
@@ -152,5 +153,5 @@ def _greet(url: str, welcome: str) -> None:
             time.sleep(0.05)
     else:
         return
-    sys.stdout.write(f"{welcome}\n")
+    sys.stdout.write(f"{_welcome(database_url, data_dir, url)}\n")
     sys.stdout.flush()

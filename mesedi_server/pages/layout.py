@@ -6,6 +6,7 @@ from flask import Flask, Response, g, render_template, request
 
 from mesedi_server.pages import addresses, assets, marking, times, wording
 from mesedi_server.pages.access import CSRF_FIELD
+from mesedi_server.schemas import labels
 
 NOTICES = {
     "marked": "Done. It is in the group's history.",
@@ -48,5 +49,6 @@ def register(app: Flask) -> None:
     """Teach an application's templates our words."""
     app.jinja_env.filters.update(wording.FILTERS)
     app.jinja_env.filters.update(time=times.tag, spoken=marking.spoken, sign=marking.sign)
+    app.jinja_env.tests["labellable"] = labels.can_be_labelled
     app.jinja_env.globals["execution_address"] = addresses.execution
     app.jinja_env.globals["trace_address"] = addresses.trace

@@ -18,8 +18,13 @@ MAX_NOTE_BYTES = 4_000
 """Bytes of a note; the rest is cut."""
 
 
+def can_be_labelled(answer_id: str) -> bool:
+    """Tell whether an answer's id is short enough for a label to name it."""
+    return len(answer_id.encode()) <= MAX_NAME_BYTES
+
+
 def _check_length(answer_id: str) -> None:
-    if len(answer_id.encode()) > MAX_NAME_BYTES:
+    if not can_be_labelled(answer_id):
         raise ValidationError(
             f"answers whose id is longer than {MAX_NAME_BYTES} bytes cannot be labelled."
         )

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from mesedi_server.store.assessments import ANSWER_ID
 from mesedi_server.store.database import Connection
 from mesedi_server.store.json_text import json_text
 from mesedi_server.store.trends import Pair
@@ -35,13 +36,14 @@ SELECT e.execution_pk, given.answer_id, left(given.question, %(chars)s), left(gi
 FROM jsonb_array_elements_text(%(executions)s::jsonb) AS wanted (pk)
 CROSS JOIN LATERAL (
     SELECT * FROM (
-        SELECT DISTINCT ON (payload ->> 'answer_id') *
+        SELECT DISTINCT ON ({ANSWER_ID}) *
         FROM (SELECT execution_pk, payload, sequence, timestamp, event_id, received_at FROM events
             WHERE execution_pk = wanted.pk::bigint AND event_type = 'answer'
             ORDER BY sequence DESC, timestamp DESC, event_id DESC LIMIT {_LATEST}) AS latest
-        ORDER BY payload ->> 'answer_id', sequence DESC, timestamp DESC, event_id DESC) AS last
+        ORDER BY {ANSWER_ID}, sequence DESC, timestamp DESC, event_id DESC) AS last
     ORDER BY sequence DESC, timestamp DESC, event_id DESC LIMIT {MAX_ANSWERS}) AS e
-CROSS JOIN LATERAL jsonb_to_record(e.payload) AS given (answer_id text, question text, answer text, context jsonb)
+CROSS JOIN LATERAL jsonb_to_record(CASE jsonb_typeof(e.payload) WHEN 'object' THEN e.payload END)
+    AS given (answer_id text, question text, answer text, context jsonb)
 CROSS JOIN LATERAL (SELECT CASE jsonb_typeof(context) WHEN 'array' THEN context WHEN 'object' THEN
     coalesce(context -> 'excerpts', context -> 'passages', context -> 'documents', context -> 'sources',
         context -> 'context') END OFFSET 0) AS evidence (listed)
@@ -56,7 +58,8 @@ CROSS JOIN LATERAL (
     FROM events
     WHERE execution_pk = wanted.pk::bigint AND event_type = 'eval_score'
         AND evaluator_id = %(evaluator)s AND metric_type = %(metric)s
-    ORDER BY passed IS FALSE DESC, score NULLS LAST, sequence, timestamp, event_id LIMIT {MAX_SCORES}) AS e
+    ORDER BY passed IS FALSE DESC, CASE WHEN higher_is_better THEN score ELSE -score END NULLS LAST, sequence,
+        timestamp, event_id LIMIT {MAX_SCORES}) AS e
 """
 
 
@@ -118,7 +121,7 @@ def of_executions(
 def scores_of(
     connection: Connection, execution_pks: Collection[int], pair: Pair
 ) -> dict[int, list[Score]]:
-    """Read the scores of a pair in some executions: failed verdicts first, then the lowest, MAX_SCORES of each."""
+    """Read the scores of a pair in some executions: failed verdicts first, then the worst, MAX_SCORES of each."""
     evaluator, metric = pair
     parameters = {
         "executions": json_text(list(execution_pks)),

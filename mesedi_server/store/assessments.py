@@ -19,6 +19,8 @@ COUNTED_EXECUTIONS = 1_000
 """Failing executions that a group's sums are over, its latest ones."""
 MAX_ID_CHARS = 256
 """Characters of an answer's id that count; an id that is longer is cut."""
+ANSWER_ID = f"left(coalesce(payload ->> 'answer_id', ''), {MAX_ID_CHARS})"
+"""SQL of the id by which an `answer` event's answer is told from the execution's others; without one it is empty."""
 
 
 class AssessmentRow(Struct, frozen=True, kw_only=True):

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from mesedi_server.store.assessments import ANSWER_ID, MAX_ID_CHARS
 from mesedi_server.store.database import Connection
 from mesedi_server.store.failure_groups import FailureGroup
 from mesedi_server.store.json_text import json_text
@@ -58,18 +59,18 @@ WITH wanted AS MATERIALIZED (
     SELECT pk::bigint, place FROM jsonb_array_elements_text(%(executions)s::jsonb) WITH ORDINALITY AS w (pk, place)
 ), given AS MATERIALIZED (
     SELECT wanted.place, e.* FROM wanted CROSS JOIN LATERAL (
-        SELECT DISTINCT ON (coalesce(payload ->> 'answer_id', '')) execution_pk, event_id, sequence, timestamp,
-            coalesce(payload ->> 'answer_id', '') AS answer_id, coalesce(pg_column_size(payload), 0) AS bytes
+        SELECT DISTINCT ON ({ANSWER_ID}) execution_pk, event_id, sequence, timestamp, {ANSWER_ID} AS answer_id,
+            coalesce(pg_column_size(payload), 0) AS bytes
         FROM (SELECT execution_pk, payload, sequence, timestamp, event_id FROM events
             WHERE execution_pk = wanted.pk AND event_type = 'answer'
             ORDER BY sequence DESC, timestamp DESC, event_id DESC LIMIT {MAX_ANSWERS}) AS latest
-        ORDER BY coalesce(payload ->> 'answer_id', ''), sequence DESC, timestamp DESC, event_id DESC) AS e
+        ORDER BY {ANSWER_ID}, sequence DESC, timestamp DESC, event_id DESC) AS e
 ), said AS MATERIALIZED (
-    SELECT DISTINCT ON (execution_pk, payload ->> 'answer_id') execution_pk, payload ->> 'answer_id' AS answer_id,
-        score, passed
-    FROM wanted JOIN events ON execution_pk = wanted.pk
+    SELECT DISTINCT ON (execution_pk, answer_id) execution_pk, answer_id, score, passed
+    FROM wanted JOIN events ON execution_pk = wanted.pk,
+        LATERAL (SELECT left(payload ->> 'answer_id', {MAX_ID_CHARS}) AS answer_id) AS judged
     WHERE event_type = 'eval_score' AND evaluator_id = %(evaluator)s AND metric_type = %(metric)s
-    ORDER BY execution_pk, payload ->> 'answer_id', passed IS FALSE DESC,
+    ORDER BY execution_pk, answer_id, passed IS FALSE DESC,
         CASE WHEN higher_is_better THEN score ELSE -score END NULLS LAST, sequence, timestamp, event_id
 )
 SELECT g.execution_pk, g.event_id, g.bytes, own.execution_pk IS NOT NULL,

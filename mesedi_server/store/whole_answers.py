@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator
 
 from msgspec import Struct
 
-from mesedi_server.store.assessments import MAX_ID_CHARS
+from mesedi_server.store.assessments import ANSWER_ID
 from mesedi_server.store.database import Connection
 from mesedi_server.store.json_text import json_text
 
@@ -21,8 +21,7 @@ FROM jsonb_array_elements_text(%(executions)s::jsonb) AS wanted (pk)
 CROSS JOIN LATERAL (
     SELECT *, count(*) OVER () AS siblings FROM (
         SELECT DISTINCT ON (answer_id) execution_pk, answer_id, payload
-        FROM (SELECT execution_pk, left(coalesce(payload ->> 'answer_id', ''), {MAX_ID_CHARS}) AS answer_id, payload,
-                sequence, timestamp, event_id
+        FROM (SELECT execution_pk, {ANSWER_ID} AS answer_id, payload, sequence, timestamp, event_id
             FROM events WHERE execution_pk = wanted.pk::bigint AND event_type = 'answer'
             ORDER BY sequence DESC, timestamp DESC, event_id DESC LIMIT {LATEST_EVENTS}) AS latest
         ORDER BY answer_id, sequence DESC, timestamp DESC, event_id DESC) AS last) AS e

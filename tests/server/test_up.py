@@ -78,6 +78,10 @@ class Up:
         self._reader.join(PATIENCE_S)
         self.process.stdout.close()
 
+    def rest(self) -> str:
+        """Return what it printed at last, after its end."""
+        return "".join(filter(None, self._lines.queue))
+
     def _read(self) -> None:
         for line in self.process.stdout:
             self._lines.put(line)
@@ -139,6 +143,23 @@ def test_a_first_start_is_usable_at_once_and_a_second_goes_on_with_the_data(data
         assert second.found(r"/sign-in\?token=\S+")
         assert second.call("GET", "/failure-groups", reader)["failure_groups"] == groups
         assert [group["signature"] for group in groups] == ["grounding_failure:ragas:faithfulness"]
+
+
+def test_a_first_start_that_is_broken_off_takes_no_key_along(data, port):
+    broken_off = Up(data, port)
+    try:
+        while not (data / "address").exists():
+            assert broken_off.process.poll() is None
+            time.sleep(0.01)
+        # The database is ready, and the web process needs longer than this to answer.
+        time.sleep(0.5)
+        broken_off.interrupt()
+    finally:
+        broken_off.end()
+    with up(data, port) as running:
+        running.interrupt()
+
+    assert "Ingest key" in broken_off.rest() + running.printed
 
 
 def test_the_secret_key_is_made_once_and_reaches_all_processes(data, port):

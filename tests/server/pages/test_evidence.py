@@ -1,5 +1,7 @@
 """What a group's page shows of its failing executions: question, answer, passages, scores, reasons, trace."""
 
+import re
+
 import pytest
 
 from mesedi_server.store import answers, projects
@@ -75,6 +77,51 @@ def test_the_last_answer_of_an_id_counts(database, tenant):
     fail(tenant, database, "exec-1", make_score(0.2), *versions, make_answer("other"))
 
     assert [one.answer for one in read_answers(database, tenant)] == ["third", "Within 60 days."]
+
+
+def without_id(text: str, **payload) -> dict:
+    sent = make_answer(answer=text, **payload)
+    return sent | {"payload": {k: v for k, v in sent["payload"].items() if k != "answer_id"}}
+
+
+@pytest.mark.parametrize("names", [("", None), (None, ""), ("x" * 256 + "a", "x" * 256 + "b")])
+def test_what_counts_as_one_id_is_one_answer_on_pages_and_in_datasets(
+    viewer, tenant, database, project, names
+):
+    versions = [make_answer(name, answer=f"Take {n} mg.") for n, name in enumerate(names, 5)]
+    if "" in names:
+        versions.append(without_id("Take 7 mg."))
+    group = fail(tenant, database, "exec-1", make_score(0.2, answer_id=names[0]), *versions)
+    last = versions[-1]["payload"]["answer"]
+
+    page = viewer.open(f"{project}/groups/{group}")
+    with tenant.read.get(f"/failure-groups/{group}/dataset") as download:
+        dataset = download.get_data(as_text=True)
+
+    assert [one.answer for one in read_answers(database, tenant)] == [last]
+    assert f"Answer {last}" in page.text
+    assert re.findall(r"Take \d mg", dataset) == [last.removesuffix(".")]
+
+
+def test_a_score_of_the_answer_without_an_id_shows_that_answer(viewer, tenant, database, project):
+    events = [without_id("Take 7 mg."), make_answer("b"), make_score(0.2, answer_id="")]
+
+    page = opened(viewer, tenant, database, project, *events)
+
+    assert "Answer Take 7 mg." in page.text
+    assert "Within 60 days." not in page.text
+
+
+@pytest.mark.parametrize(("is_upright", "worst"), [(True, "0.10"), (False, "0.90")])
+def test_of_many_scores_the_worst_are_shown(viewer, tenant, database, project, is_upright, worst):
+    scores = [
+        make_score(number / 10, higher_is_better=is_upright, reason=f"reason {number}")
+        for number in range(1, 10)
+    ]
+
+    page = opened(viewer, tenant, database, project, make_score(0.5, False), *scores)
+
+    assert f"{worst} reason" in page.text.partition("Failing executions")[2]
 
 
 def test_much_is_cut_and_the_rest_is_counted(viewer, tenant, database, project):

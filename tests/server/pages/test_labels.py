@@ -193,3 +193,15 @@ def test_files_are_for_people_of_the_project(staff, other, project, group):
         assert staff.browser(None).call("GET", address).status_code == 404
         foreign = address.replace(project, f"/p/{other.project.project_id}")
         assert staff.browser("viewer").call("GET", foreign).status_code == 404
+
+
+@pytest.mark.parametrize(("answer_id", "has_form"), [("é" * 128, True), ("é" * 129, False)])
+def test_no_form_is_offered_that_would_be_refused(
+    member, tenant, database, project, answer_id, has_form
+):
+    fail(tenant, database, "exec-1", make_answer(answer_id), make_score(0.1))
+
+    page = member.open(f"{project}/executions/exec-1")
+
+    assert page.has_button(BUTTON) == has_form
+    assert ("Its id is too long for a label." in page.text) != has_form

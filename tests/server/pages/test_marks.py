@@ -5,13 +5,14 @@ import re
 import pytest
 
 from mesedi_server.roads import MIN_ANSWERS
-from mesedi_server.store import answers, assessments
+from mesedi_server.store import answers, assessments, projects
 from mesedi_server.store.assessments import AssessmentRow
 from mesedi_server.tasks.assess import assess_all
-from tests.factories import make_score
+from tests.factories import make_event, make_score
 from tests.server.assessments.answering import make_answer
+from tests.server.examining import examine_all
 from tests.server.pages.browsing import Page
-from tests.server.pages.failing import fail
+from tests.server.pages.failing import fail, groups_of, run
 
 
 @pytest.fixture
@@ -299,6 +300,28 @@ def test_a_group_is_summed_up_and_a_road_suggested(viewer, tenant, database, pro
     assert "the retrieval 0 %, the prompt 60 %, the evaluator 25 %" in page.text
 
 
+@pytest.mark.parametrize(
+    ("is_on", "words"),
+    [(False, "not assessed (no score of it fails)"), (True, "not yet assessed")],
+)
+def test_what_will_not_be_assessed_is_not_said_to_wait(
+    viewer, tenant, database, project, is_on, words
+):
+    failed = {"name": "schema", "passed": False}
+    for name, scores in {"exec-1": [make_score(0.2)], "exec-2": []}.items():
+        checked = make_event(event_type="validator_result", payload=failed)
+        run(tenant, name, make_answer(), checked, *scores)
+    examine_all(database)
+    assess_all(database)
+    with database.transaction() as connection:
+        projects.change(connection, tenant.project.pk, {"assesses_all": is_on}, actor="us")
+
+    pages = [viewer.open(f"{project}/groups/{group}") for group in groups_of(tenant)]
+
+    [page] = [page for page in pages if "schema" in page.text]
+    assert f"Of the latest 2 failing executions, 1 is {words}" in page.text
+
+
 def test_a_few_answers_suggest_no_road(viewer, tenant, database, project):
     group = send_group(tenant, database, ["9 g"] * 2)
 
@@ -363,6 +386,20 @@ def test_a_number_of_the_sums_leads_to_its_answers_and_back(viewer, two_answers)
         in chosen.text
     )
     assert "exec-right" in viewer.open(chosen.links["Show all"].partition("#")[0]).names
+
+
+def test_a_finding_is_shown_also_in_an_answer_that_the_evaluator_did_not_judge(
+    viewer, tenant, database, project
+):
+    sent = [make_answer("Take 6 mg.", answer_id="a"), make_answer("Take 5 mg.", answer_id="b")]
+    group = fail(tenant, database, "exec-1", make_score(0.2, answer_id="b"), *sent)
+    assess_all(database)
+    page = viewer.open(f"{project}/groups/{group}")
+
+    chosen = viewer.open(page.links["with an unmatched quantity"].partition("#")[0])
+
+    assert "6 mg stands in no passage" not in page.text
+    assert "6 mg stands in no passage" in chosen.text
 
 
 def test_a_number_that_is_none_leads_nowhere(viewer, two_answers):
