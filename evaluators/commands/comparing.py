@@ -51,7 +51,7 @@ def compare(
         viewed(candidate_run, candidate_evaluation_id) as candidate,
     ):
         report = comparisons.compare(baseline, candidate)
-    answer(report, list(compared.lines(report)), as_json=as_json)
+    answer(report, compared.lines(report), as_json=as_json)
     return EXIT_CODES[report["decision"]]
 
 

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -51,7 +51,7 @@ def print_json(value: object) -> None:
     click.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
-def answer(value: object, lines: list[str], *, as_json: bool) -> None:
+def answer(value: object, lines: Iterable[str], *, as_json: bool) -> None:
     """Print a value as JSON when asked to, else the lines that say the same."""
     if as_json:
         print_json(value)

@@ -3,11 +3,12 @@ import os
 import pty
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from evaluators import cli, rundir
+from evaluators import cli, commands, rundir
 from tests.evaluators.records import assistant, captured, pairs, user, write
 
 ROOT = Path(cli.__file__).parents[1]
@@ -285,7 +286,8 @@ def test_json_is_utf8_in_every_locale(tmp_path, spec_file, command, monkeypatch)
 
 def test_the_command_loads_nothing_of_the_server():
     script = (
-        "import sys, evaluators.cli; loaded = {name.partition('.')[0] for name in sys.modules}; "
+        "import sys; from evaluators.cli import run_command; run_command(['--help']); "
+        "loaded = {name.partition('.')[0] for name in sys.modules}; "
         "print(sorted(loaded & {'flask', 'celery', 'sqlalchemy', 'mesedi_server', 'msgspec', "
         "'marshmallow', 'psycopg', 'detectors'}))"
     )
@@ -294,7 +296,16 @@ def test_the_command_loads_nothing_of_the_server():
         [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
     )
 
-    assert done.stdout == "[]\n"
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_every_module_of_commands_is_loaded_for_its_own():
+    found = {}
+    for path in Path(commands.__path__[0]).glob("*.py"):
+        module = import_module(f"evaluators.commands.{path.stem}")
+        found |= {each.name: path.stem for each in getattr(module, "COMMANDS", ())}
+
+    assert found == cli.HOME
 
 
 def test_the_pure_part_loads_the_standard_library_alone():
