@@ -160,14 +160,13 @@ def _told(progress: Progress, total: int) -> Callable[[int], None]:
 
 
 def _import(connection: Connection, run_id: str, stream: str, told: Callable[[int], None]) -> None:
-    while True:
-        begin = state.committed_turns(connection, stream)
-        turns = answers.turns_from(connection, stream, begin, _RECORDED_BATCH)
-        if not turns:
-            return
+    begin = state.committed_turns(connection, stream)
+    for start in range(begin, state.planned_turns(connection, stream), _RECORDED_BATCH):
         with transaction(connection):
-            answers.commit_recorded(connection, run_id, turns)
-        told(len(turns))
+            committed = answers.commit_recorded(
+                connection, run_id, stream, start, start + _RECORDED_BATCH
+            )
+        told(committed)
 
 
 def _end(connection: Connection, new: state.RunState) -> None:

@@ -78,12 +78,10 @@ def chosen(connection: Connection, directory: Path, evaluation_id: str | None) -
     return found
 
 
-def summarize(view: View) -> Json:
-    """Add up an evaluation."""
+def summarize(view: View, counted: "Groups | None" = None) -> Json:
+    """Add up an evaluation; `counted` are its cases, if somebody has counted all of them."""
     manifest = view.manifest
-    groups = _Groups(manifest)
-    for case in view.cases(texts=False):
-        groups.add(case)
+    groups = counted or _counted(view)
     return {
         "schema_version": 1,
         "evaluation_id": view.evaluation.id,
@@ -94,6 +92,13 @@ def summarize(view: View) -> Json:
         "budget": _budget(view),
         **groups.by_kind(),
     }
+
+
+def _counted(view: View) -> "Groups":
+    groups = Groups(view.manifest)
+    for case in view.cases(texts=False):
+        groups.add(case)
+    return groups
 
 
 def is_draft(summary: Json) -> bool:
@@ -119,9 +124,14 @@ class _Group:
         if samples:
             self._totals[evaluator].add(samples)
 
+    @property
+    def planned(self) -> int:
+        """All answers, whatever became of them."""
+        return self._counts.total()
+
     def to_json(self) -> Json:
         counts = {status: self._counts[status] for status in STATUSES if self._counts[status]}
-        planned = self._counts.total()
+        planned = self.planned
         judged = self._counts["met"] + self._counts["violated"]
         applicable = planned - self._counts["not_applicable"]
         return {
@@ -147,7 +157,7 @@ class _Group:
         return "pass" if passes else "inconclusive"
 
 
-class _Groups:
+class Groups:
     """All groups of one evaluation."""
 
     def __init__(self, manifest: Json) -> None:

@@ -12,12 +12,13 @@ from evaluators.commands.shared import (
     progress_bars,
     run,
 )
-from evaluators.evaluation import evaluate_saved
+from evaluators.evaluation import evaluated
 from evaluators.judges import LARGEST_COST_MICROS
 from evaluators.ledger import Budget
 from evaluators.loading import evaluators as load_evaluators
 from evaluators.loading import judge as load_judge
 from evaluators.reports import text as text_report
+from evaluators.results import Means
 from evaluators.spec import load as load_spec
 from evaluators.summary import summarize, viewed
 
@@ -64,18 +65,17 @@ def evaluate(
     budget = None if max_judge_calls is None else Budget(max_judge_calls, max_judge_cost_micros)
     with progress_bars() as progress:
         wanted = load_spec(spec)
-        evaluation_id = evaluate_saved(
-            run,
+        means = Means.of(
             wanted,
-            new_evaluation=new_evaluation,
-            judge=load_judge(judge_factory, wanted, spec.parent),
-            budget=budget,
-            concurrency=concurrency,
-            evaluators=load_evaluators(evaluator_factory, wanted, spec.parent),
-            progress=progress,
+            load_judge(judge_factory, wanted, spec.parent),
+            load_evaluators(evaluator_factory, wanted, spec.parent),
+            concurrency,
         )
-    with viewed(run, evaluation_id, verify=False) as view:
-        summary = summarize(view)
+        found = evaluated(
+            run, means, new_evaluation=new_evaluation, budget=budget, progress=progress
+        )
+    with viewed(run, found.id, verify=False) as view:
+        summary = summarize(view, found.counted)
     answer(summary, text_report.lines(summary), as_json=as_json)
     return EXIT_CODES[summary["decision"]]
 

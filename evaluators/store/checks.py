@@ -7,6 +7,7 @@ from typing import Any
 from evaluators.canonical import ListDigest
 from evaluators.errors import CorruptRunError
 from evaluators.store.answers import observation_digest
+from evaluators.store.database import BATCH
 from evaluators.store.plan import manifest, plan_digest
 
 
@@ -32,8 +33,9 @@ def _expect(matches: bool, what: str) -> None:  # noqa: FBT001 - the fact is the
 
 def _dataset_digest(connection: sqlite3.Connection) -> str:
     whole = ListDigest()
-    for (content,) in connection.execute("SELECT content FROM dataset ORDER BY position"):
-        whole.add(content)
+    rows = connection.execute("SELECT content FROM dataset ORDER BY position")
+    while batch := rows.fetchmany(BATCH):
+        whole.add(",".join([content for (content,) in batch]))
     return whole.hexdigest()
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from evaluators.canonical import ListDigest, canonical, text_digest
+from evaluators.canonical import ListDigest, canonical, parsed, text_digest
 from evaluators.errors import CorruptRunError
 from evaluators.store import calls
 from evaluators.store.database import batches, count, has_tables
@@ -290,7 +290,7 @@ def _case(row: tuple[Any, ...]) -> Case:
         case_id,
         case_revision,
         split_group,
-        [] if tags == "[]" else json.loads(tags),
+        [] if tags == "[]" else parsed(tags),
         persona_id,
         record,
         answer,
@@ -302,7 +302,7 @@ def _case(row: tuple[Any, ...]) -> Case:
 def _result(frozen: FrozenInput, content: str, stored: str) -> dict[str, Any]:
     if text_digest(content) != stored:
         raise CorruptRunError(f"{frozen.key}: the result does not match its digest")
-    result: dict[str, Any] = json.loads(content)
+    result: dict[str, Any] = parsed(content)
     if result["input_key"] != frozen.key:
         raise CorruptRunError(f"{frozen.key}: the result belongs to {result['input_key']}")
     return result

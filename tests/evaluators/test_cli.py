@@ -1,8 +1,10 @@
 import json
 import os
 import pty
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from importlib import import_module
 from pathlib import Path
 
@@ -53,6 +55,23 @@ def test_the_exit_code_says_what_was_decided(
     assert (found, err) == (code, "")
     assert f"Decision: {decision} (spec checks r1, {qualification})" in out
     assert "Judge calls reserved: 0/unconfigured" in out
+
+
+@pytest.mark.parametrize("stored_before", [0, 1, 2, 3])
+def test_what_evaluate_counts_while_it_works_is_what_is_stored(
+    tmp_path, command, spec_file, stored_before
+):
+    answers = [assistant(text, tags=["a", text], persona_id="p") for text in ("5 mg", "9 mg", "7")]
+    run = captured(tmp_path, [turn for each in answers for turn in (user(), each)])
+    command("evaluate", run, "--spec", spec_file())
+    with closing(sqlite3.connect(rundir.database(run))) as connection, connection:
+        connection.execute("DELETE FROM evaluation_results WHERE number >= ?", (stored_before,))
+
+    _, counted, _ = command("evaluate", run, "--spec", spec_file(), "--json")
+    _, stored, _ = command("evaluation-status", run, "--json")
+
+    assert json.loads(counted) == json.loads(stored)
+    assert json.loads(counted)["counts"] == {"met": 1, "violated": 1, "not_applicable": 1}
 
 
 @pytest.mark.parametrize(
