@@ -16,7 +16,7 @@ from evaluators.canonical import ListDigest, canonical
 from evaluators.dataset import Problems, read
 from evaluators.errors import CaptureFailedError
 from evaluators.progress import Progress, quiet
-from evaluators.store import answers, checks, plan, state
+from evaluators.store import answers, attempts, checks, plan, state
 from evaluators.store.database import Connection, create, opened, transaction
 from evaluators.targets import RECORDED, Target
 from evaluators.version import PACKAGE_VERSION
@@ -145,13 +145,14 @@ def _answer_streams(
 ) -> None:
     total = sum(state.planned_turns(connection, target["stream"]) for target in frozen["targets"])
     told = _told(progress, total)
+    most_calls = attempts.most_calls(connection, frozen)
     for target in frozen["targets"]:
         stream = target["stream"]
         told(state.committed_turns(connection, stream))
         if target["mode"] == "recorded":
             _import(connection, frozen["id"], stream, told)
         elif stream in targets:
-            asking = Asking(connection, targets[stream], frozen["max_target_calls"], directory)
+            asking = Asking(connection, targets[stream], most_calls, directory)
             answer_turns(connection, frozen["id"], stream, asking, told)
 
 

@@ -224,7 +224,7 @@ def _budget(view: View) -> Json:
         **asdict(calls.spending(view.connection)),
         "target": {
             "scope": "capture_run",
-            "max_calls": view.run["max_target_calls"],
+            "max_calls": attempts.most_calls(view.connection, view.run),
             "reserved_calls": attempts.attempt_count(view.connection),
             "actual_cost_micros": None,
         },

@@ -17,6 +17,7 @@ from evaluators.resuming import resume as resume_capture
 from evaluators.spec import STREAMS
 from evaluators.targets import Target
 
+_COUNT = click.IntRange(min=0, max=2**31)
 _target = click.option("--target", metavar="MODULE:FACTORY", help="What answers the questions.")
 _compare_target = click.option(
     "--compare-target", metavar="MODULE:FACTORY", help="What answers them a second time."
@@ -30,7 +31,7 @@ _compare_target = click.option(
 @click.option("--persona", type=FILE, help="A file that is frozen with the run.")
 @_target
 @_compare_target
-@click.option("--max-target-calls", type=click.IntRange(min=0), help="Requests of the whole run.")
+@click.option("--max-target-calls", type=_COUNT, help="Requests of the whole run.")
 @as_json
 def capture(
     *,
@@ -75,15 +76,17 @@ def capture(
 @_compare_target
 @click.option("--dataset", type=FILE, help="Refuse unless this is what was captured.")
 @click.option("--persona", type=FILE, help="Refuse unless this is what was captured.")
+@click.option("--max-target-calls", type=_COUNT, help="Raise what the whole run may request.")
 @click.option("--check", is_flag=True, help="Look whether it may go on; write nothing.")
 @as_json
 def resume(
+    *,
     run: Path,
     target: str | None,
     compare_target: str | None,
     dataset: Path | None,
     persona: Path | None,
-    *,
+    max_target_calls: int | None,
     check: bool,
     as_json: bool,
 ) -> None:
@@ -95,6 +98,7 @@ def resume(
             targets=_targets(target, compare_target, beside.parent),
             dataset=dataset,
             persona=persona,
+            max_target_calls=max_target_calls,
             check=check,
             progress=progress,
         )

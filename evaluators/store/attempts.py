@@ -2,10 +2,14 @@
 
 import sqlite3
 from dataclasses import dataclass
+from typing import Any
 
 from evaluators import rundir
 from evaluators.store.database import count
 from evaluators.store.plan import PlannedTurn
+from evaluators.store.state import add_event
+
+_RAISED = "target_calls_raised"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,23 @@ def attempts_of(connection: sqlite3.Connection, stream: str, ordinal: int) -> li
 def attempt_count(connection: sqlite3.Connection) -> int:
     """Count the attempts of the whole run."""
     return count(connection, "SELECT count(*) FROM attempts")
+
+
+def most_calls(connection: sqlite3.Connection, frozen: dict[str, Any]) -> int | None:
+    """Return how many attempts the run may have, None for any number.
+
+    That is what its manifest says, unless a person has raised it since.
+    """
+    row = connection.execute(
+        "SELECT reference FROM events WHERE kind = ? ORDER BY sequence DESC LIMIT 1", (_RAISED,)
+    ).fetchone()
+    most: int | None = frozen["max_target_calls"] if row is None else int(row[0])
+    return most
+
+
+def raise_most_calls(connection: sqlite3.Connection, most: int) -> None:
+    """Allow a run more attempts."""
+    add_event(connection, _RAISED, str(most))
 
 
 def begin_attempt(connection: sqlite3.Connection, turn: PlannedTurn, attempt: Attempt) -> None:
