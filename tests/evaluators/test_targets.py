@@ -308,7 +308,14 @@ def test_two_targets_answer_two_streams(tmp_path):
 
 @pytest.mark.parametrize(
     "built",
-    [None, ("model",), ("", Assistant([])), ("m", object()), ("m", Assistant([], contract=None))],
+    [
+        None,
+        ("model",),
+        ("", Assistant([])),
+        ("\ud800", Assistant([])),
+        ("m", object()),
+        ("m", Assistant([], contract=None)),
+    ],
 )
 def test_a_factory_that_gives_no_target_is_refused(built):
     with pytest.raises(FactoryError):
@@ -319,6 +326,8 @@ def test_a_factory_that_gives_no_target_is_refused(built):
     "options",
     [
         {"configuration_digest": "short"},
+        {"configuration_digest": int("1" * 64)},
+        {"configuration_digest": None},
         {"session_state": "sticky"},
         {"interrupted_request": "maybe"},
         {"max_attempts": 0},
