@@ -7,11 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from evaluators import metrics
 from evaluators.errors import RunError
+from evaluators.spec import Criterion
 from evaluators.store import attempts, calls, checks, evaluations, plan
 from evaluators.store.database import Connection, opened
 from evaluators.store.evaluations import Case, Evaluation
@@ -33,7 +35,7 @@ STATUSES = (
 GROUPINGS = ("criteria", "streams", "tags", "personas")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class View:
     """One evaluation of a run, open for reading."""
 
@@ -45,6 +47,11 @@ class View:
     def manifest(self) -> Json:
         """The evaluation's manifest."""
         return self.evaluation.manifest
+
+    @cached_property
+    def criteria(self) -> dict[str, Criterion]:
+        """The criteria of the spec by their ids."""
+        return {each["id"]: Criterion(**each) for each in self.manifest["spec"]["criteria"]}
 
     def cases(self, *, texts: bool = True) -> Iterator[Case]:
         """Yield every case in order."""
