@@ -48,6 +48,11 @@ class View:
         """The evaluation's manifest."""
         return self.evaluation.manifest
 
+    @property
+    def evaluations(self) -> int:
+        """How many evaluations the run has, this one included."""
+        return evaluations.total(self.connection)
+
     @cached_property
     def criteria(self) -> dict[str, Criterion]:
         """The criteria of the spec by their ids."""

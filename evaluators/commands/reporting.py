@@ -5,11 +5,12 @@ from pathlib import Path
 
 import click
 
+from evaluators.commands.choosing import chosen
 from evaluators.commands.shared import FOLDER, answer, as_json, evaluation_id, force, run
 from evaluators.reports import details as details_report
 from evaluators.reports import text as text_report
 from evaluators.reports.files import write
-from evaluators.summary import summarize, viewed
+from evaluators.summary import summarize
 
 
 @click.command("evaluation-status")
@@ -21,7 +22,7 @@ def evaluation_status(
     run: Path, evaluation_id: str | None, *, details: bool, as_json: bool
 ) -> None:
     """Print what an evaluation says, without running anything."""
-    with viewed(run, evaluation_id) as view:
+    with chosen(run, evaluation_id) as view:
         summary = summarize(view)
         if details:
             details_report.write(view, summary, sys.stdout)
@@ -39,7 +40,7 @@ def report(
     run: Path, evaluation_id: str | None, out: Path | None, *, force: bool, as_json: bool
 ) -> None:
     """Write report.html, junit.xml and summary.md of an evaluation."""
-    with viewed(run, evaluation_id) as view:
+    with chosen(run, evaluation_id) as view:
         folder = out or run / "reports" / view.evaluation.id
         paths = [str(path) for path in write(view, folder, force=force)]
     answer({"files": paths}, paths, as_json=as_json)

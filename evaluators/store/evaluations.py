@@ -193,6 +193,11 @@ def latest(connection: sqlite3.Connection) -> Evaluation | None:
     return _one(connection, "sequence = (SELECT max(sequence) FROM evaluation_manifests)")
 
 
+def total(connection: sqlite3.Connection) -> int:
+    """Count the evaluations of the run."""
+    return count(connection, "SELECT count(*) FROM evaluation_manifests")
+
+
 def _one(connection: sqlite3.Connection, condition: str, *values: object) -> Evaluation | None:
     row = connection.execute(
         f"SELECT sequence, id, content, digest FROM evaluation_manifests WHERE {condition}", values
