@@ -1,5 +1,6 @@
 """Commands that make a run and say how far it came."""
 
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from evaluators import transcripts
 from evaluators.capture import capture as capture_dataset
 from evaluators.capture import status as run_status
 from evaluators.commands import sources
-from evaluators.commands.shared import FILE, FOLDER, as_json, print_json, progress_bars, run
+from evaluators.commands.shared import FILE, FOLDER, as_json, at_work, print_json, run
 from evaluators.loading import target as load_target
 from evaluators.resuming import captured_from
 from evaluators.resuming import resume as resume_capture
@@ -50,10 +51,12 @@ def capture(
     server: the failing answers of a failure group, and as many that did not fail.
     """
     wanted = sources.wanted(dataset, **group)
-    targets = _targets(target, compare_target, Path() if dataset is None else dataset.parent)
-    if max_target_calls is not None and not targets:
+    if max_target_calls is not None and target is None and compare_target is None:
         raise click.UsageError("--max-target-calls needs a --target")
-    with progress_bars() as progress, sources.file_of(wanted, out) as (file, source):
+    with at_work() as progress, ExitStack() as opened:
+        beside = Path() if dataset is None else dataset.parent
+        targets = _targets(target, compare_target, beside)
+        file, source = opened.enter_context(sources.file_of(wanted, out))
         directory = capture_dataset(
             file,
             out,
@@ -92,7 +95,7 @@ def resume(
 ) -> None:
     """Go on with a capture that stopped."""
     beside = dataset or captured_from(run)
-    with progress_bars() as progress:
+    with at_work() as progress:
         remaining = resume_capture(
             run,
             targets=_targets(target, compare_target, beside.parent),

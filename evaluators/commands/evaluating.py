@@ -9,7 +9,7 @@ from evaluators.commands.shared import (
     FILE,
     answer,
     as_json,
-    progress_bars,
+    at_work,
     run,
 )
 from evaluators.evaluation import evaluated
@@ -63,7 +63,7 @@ def evaluate(
     if max_judge_cost_micros is not None and max_judge_calls is None:
         raise click.UsageError("--max-judge-cost-micros needs --max-judge-calls")
     budget = None if max_judge_calls is None else Budget(max_judge_calls, max_judge_cost_micros)
-    with progress_bars() as progress:
+    with at_work() as progress:
         wanted = load_spec(spec)
         means = Means.of(
             wanted,

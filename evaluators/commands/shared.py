@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,14 @@ force = click.option("--force", is_flag=True, help="Replace files that exist.")
 
 
 @contextmanager
-def progress_bars() -> Iterator[Progress]:
+def at_work() -> Iterator[Progress]:
+    """Show progress, and what targets, judges and evaluators print, on the error output alone."""
+    with redirect_stdout(sys.stderr), _progress_bars() as progress:
+        yield progress
+
+
+@contextmanager
+def _progress_bars() -> Iterator[Progress]:
     """Show a bar for each kind of work on a terminal, nothing elsewhere."""
     if not sys.stderr.isatty():
         yield quiet

@@ -303,6 +303,69 @@ def test_json_is_utf8_in_every_locale(tmp_path, spec_file, command, monkeypatch)
     assert json.loads(out.decode())["inputs"][0]["data"]["question"] == "Wie viel? \u2028 50 µg"
 
 
+TALKER = """
+from evaluators.custom import Evaluator
+from evaluators.targets import RecoveryContract
+
+print("loaded")
+
+
+class Target:
+    contract = RecoveryContract("0" * 64, "stateless")
+
+    def chat(self, messages, *, request_id):
+        print("asked")
+        return "5 mg"
+
+
+def target():
+    print("made")
+    return "bot", Target()
+
+
+def check(**given):
+    print("checked")
+    return {"outcome": "not_applicable", "rationale": "r", "evidence": [], "metrics": {}}
+
+
+def evaluator():
+    return Evaluator(id="talker", revision="v1", function=check)
+"""
+TALK = """
+id: talk
+revision: r1
+criteria:
+  - {id: talk, revision: v1, evaluator: talker, allow_not_applicable: true}
+"""
+
+
+def test_a_pipe_gets_the_result_and_nothing_else_whatever_loaded_code_prints(tmp_path):
+    dataset = write(tmp_path / "data.jsonl", pairs(1))
+    (tmp_path / "talker.py").write_text(TALKER)
+    (tmp_path / "talk.yaml").write_text(TALK)
+
+    def piped(*arguments):
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        with mesedi_eval(*arguments, "--json", **pipes) as process:
+            reader = [sys.executable, "-m", "json.tool"]
+            done = subprocess.run(
+                reader, stdin=process.stdout, capture_output=True, text=True, check=True
+            )
+            return json.loads(done.stdout), process.stderr.read()
+
+    target = ("--target", "talker:target", "--out", tmp_path / "runs")
+    captured, said = piped("capture", "--dataset", dataset, *target)
+    run = captured["run_directory"]
+    evaluator = ("--spec", tmp_path / "talk.yaml", "--evaluator-factory", "talker:evaluator")
+    evaluated, remarked = piped("evaluate", run, *evaluator)
+    reported, nothing = piped("report", run)
+
+    assert said == "loaded\nmade\nasked\n"
+    assert (remarked, nothing) == ("loaded\nchecked\n", "")
+    assert evaluated["counts"] == {"not_applicable": 1}
+    assert len(reported["files"]) == 3
+
+
 def test_the_command_loads_nothing_of_the_server():
     script = (
         "import sys; from evaluators.cli import run_command; run_command(['--help']); "
