@@ -7,9 +7,10 @@ from typing import Any
 from evaluators import rundir
 from evaluators.store.database import count
 from evaluators.store.plan import PlannedTurn
-from evaluators.store.state import add_event
+from evaluators.store.state import add_event, check_kept
 
 _RAISED = "target_calls_raised"
+_SENT = "target_asked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,12 @@ def begin_attempt(connection: sqlite3.Connection, turn: PlannedTurn, attempt: At
             rundir.now(),
         ),
     )
+    add_event(connection, _SENT, attempt.id)
+
+
+def verify(connection: sqlite3.Connection) -> None:
+    """Raise CorruptRunError when an attempt is gone."""
+    check_kept(connection, _SENT, "attempts", "the request")
 
 
 def end_attempt(

@@ -1,4 +1,4 @@
-"""Everything that was captured, against its digests."""
+"""Everything that was captured, against its digests, and what was sent, against the diary."""
 
 import sqlite3
 from hashlib import sha256
@@ -6,6 +6,7 @@ from typing import Any
 
 from evaluators.canonical import ListDigest
 from evaluators.errors import CorruptRunError
+from evaluators.store import attempts, calls
 from evaluators.store.answers import observation_digest
 from evaluators.store.database import BATCH
 from evaluators.store.plan import manifest, plan_digest
@@ -23,6 +24,8 @@ def verify(connection: sqlite3.Connection) -> dict[str, Any]:
         _expect(sha256(content).hexdigest() == key, f"source artifact {key}")
     _verify_observations(connection, frozen["id"])
     _verify_prefixes(connection)
+    attempts.verify(connection)
+    calls.verify(connection)
     return frozen
 
 

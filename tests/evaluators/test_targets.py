@@ -1,11 +1,13 @@
 import json
+import sqlite3
+from contextlib import closing
 from dataclasses import dataclass, field
 
 import pytest
 
 from evaluators import evaluate_saved, evaluation_summary
 from evaluators.capture import capture, status
-from evaluators.errors import CaptureFailedError, FactoryError, ResumeRefusedError
+from evaluators.errors import CaptureFailedError, CorruptRunError, FactoryError, ResumeRefusedError
 from evaluators.factories import load
 from evaluators.resuming import resume
 from evaluators.store.database import opened
@@ -243,6 +245,18 @@ def test_the_call_limit_stops_a_capture_before_the_next_request(tmp_path):
     assert status(run)["attempts"] == {"succeeded": 1}
     assert status(run)["committed_records"] == 3
     assert status(run)["failure_kind"] == "target_calls_used_up"
+
+
+def test_a_request_that_was_deleted_is_missed_and_not_sent_again(tmp_path):
+    run = failed(tmp_path, "first", TimeoutError(), contract=ONCE)
+    with closing(sqlite3.connect(run / "run.sqlite3")) as connection, connection:
+        connection.execute("DELETE FROM attempts WHERE status = 'unknown_outcome'")
+    targets = primary("second", contract=ONCE)
+
+    with pytest.raises(CorruptRunError, match=r"the request .* was sent and is gone"):
+        resume(run, targets=targets)
+
+    assert targets["primary"].provider.asked == []
 
 
 def test_a_resume_can_raise_the_call_limit(tmp_path):
