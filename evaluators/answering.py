@@ -15,6 +15,9 @@ from evaluators.store.database import Connection, transaction
 from evaluators.store.plan import PlannedTurn
 from evaluators.targets import Message, Target, checked
 
+USED_UP = "target_calls_used_up"
+"""The kind of failure of a run that may ask its targets no more."""
+
 _READ_AHEAD = 100
 
 
@@ -43,6 +46,14 @@ def answer_turns(
                     answers.commit_given(connection, turn)
                 conversation.add(turn, text_of(record))
             told(1)
+
+
+def used_up(max_calls: int) -> str:
+    """Say that a run may ask its targets no more, and what to do about it."""
+    return (
+        f"the run's {max_calls} target calls are used up; "
+        f"mesedi-eval resume RUN --target … --max-target-calls N allows it more"
+    )
 
 
 def message_digest(messages: list[Message]) -> str:
@@ -104,12 +115,8 @@ class Asking:
     def _begin(self, turn: PlannedTurn, messages: list[Message]) -> Attempt:
         if self.max_calls is not None and attempts.attempt_count(self.connection) >= self.max_calls:
             with transaction(self.connection):
-                state.set_state(
-                    self.connection, state.RunState("failed", "capture", "pipeline_error")
-                )
-            raise CaptureFailedError(
-                self.directory, f"the run's {self.max_calls} target calls are used up"
-            )
+                state.set_state(self.connection, state.RunState("failed", "capture", USED_UP))
+            raise CaptureFailedError(self.directory, used_up(self.max_calls))
         earlier = attempts.attempts_of(self.connection, turn.stream, turn.ordinal)
         request_id = earlier[0].request_id if earlier else str(uuid4())
         attempt = Attempt(str(uuid4()), request_id, message_digest(messages), "running")

@@ -16,7 +16,7 @@ from evaluators.canonical import ListDigest, canonical
 from evaluators.dataset import Problems, read
 from evaluators.errors import CaptureFailedError
 from evaluators.progress import Progress, quiet
-from evaluators.store import answers, checks, plan, state
+from evaluators.store import answers, attempts, checks, plan, state
 from evaluators.store.database import Connection, create, opened, transaction
 from evaluators.targets import RECORDED, Target
 from evaluators.version import PACKAGE_VERSION
@@ -145,13 +145,14 @@ def _answer_streams(
 ) -> None:
     total = sum(state.planned_turns(connection, target["stream"]) for target in frozen["targets"])
     told = _told(progress, total)
+    most_calls = attempts.most_calls(connection, frozen)
     for target in frozen["targets"]:
         stream = target["stream"]
         told(state.committed_turns(connection, stream))
         if target["mode"] == "recorded":
             _import(connection, frozen["id"], stream, told)
         elif stream in targets:
-            asking = Asking(connection, targets[stream], frozen["max_target_calls"], directory)
+            asking = Asking(connection, targets[stream], most_calls, directory)
             answer_turns(connection, frozen["id"], stream, asking, told)
 
 
@@ -160,14 +161,13 @@ def _told(progress: Progress, total: int) -> Callable[[int], None]:
 
 
 def _import(connection: Connection, run_id: str, stream: str, told: Callable[[int], None]) -> None:
-    while True:
-        begin = state.committed_turns(connection, stream)
-        turns = answers.turns_from(connection, stream, begin, _RECORDED_BATCH)
-        if not turns:
-            return
+    begin = state.committed_turns(connection, stream)
+    for start in range(begin, state.planned_turns(connection, stream), _RECORDED_BATCH):
         with transaction(connection):
-            answers.commit_recorded(connection, run_id, turns)
-        told(len(turns))
+            committed = answers.commit_recorded(
+                connection, run_id, stream, start, start + _RECORDED_BATCH
+            )
+        told(committed)
 
 
 def _end(connection: Connection, new: state.RunState) -> None:

@@ -1,34 +1,21 @@
 """A release check: an evaluation with its comparison and its gates. Nothing is judged anew."""
 
-from contextlib import ExitStack
-from pathlib import Path
-
 from evaluators.comparison import compare
 from evaluators.gates import Policy, release
-from evaluators.summary import Json, View, summarize, viewed
+from evaluators.summary import Json, View, summarize
 
 
-def checked(
-    view: View,
-    policy: Policy | None,
-    baseline: Path | None,
-    baseline_evaluation_id: str | None,
-) -> Json:
+def checked(view: View, policy: Policy | None, baseline: View | None) -> Json:
     """Return the summary of an evaluation with its "release" and its "comparison", if any.
 
     Args:
         view: the evaluation.
         policy: gates; without any, the evaluation's own decision counts alone.
-        baseline: a run to compare with.
-        baseline_evaluation_id: which of the baseline's evaluations, by default the latest.
+        baseline: an evaluation to compare with.
 
-    Raises SpecError for a gate that does not fit, ComparisonRefusedError, RunError.
+    Raises SpecError for a gate that does not fit, ComparisonRefusedError.
     """
-    with ExitStack() as stack:
-        report = None
-        if baseline is not None:
-            before = stack.enter_context(viewed(baseline, baseline_evaluation_id))
-            report = compare(before, view)
+    report = None if baseline is None else compare(baseline, view)
     summary = summarize(view)
     found = {**summary, "release": release(summary, policy, report)}
     return found if report is None else {**found, "comparison": report}

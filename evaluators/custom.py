@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from evaluators import verdicts
 from evaluators.canonical import digest
+from evaluators.contracts import check_digest, check_text
 from evaluators.errors import FactoryError
 from evaluators.metrics import DESCRIPTORS, Aggregation, Descriptor, Direction, Sample
 from evaluators.prompts import Turn
@@ -59,8 +60,7 @@ class Evaluator:
             raise FactoryError("an evaluator's id must be of letters, digits, _ and -")
         if self.id in RESERVED:
             raise FactoryError(f"the evaluator id {self.id!r} is taken")
-        if not isinstance(self.revision, str) or not self.revision.strip():
-            raise FactoryError(f"{self.id}: revision must be text that is not blank")
+        check_text(self.revision, f"{self.id}: revision")
         if not callable(self.function):
             raise FactoryError(f"{self.id}: function cannot be called")
         self._settle_metrics()
@@ -77,10 +77,10 @@ class Evaluator:
             raise FactoryError(f"{self.id}: a metric is declared twice")
 
     def _settle_digest(self) -> None:
-        given = self.configuration_digest or digest({"id": self.id, "config": {}})
-        if not re.fullmatch("[0-9a-f]{64}", str(given)):
-            raise FactoryError("configuration_digest must be 64 lower-case hexadecimal digits")
-        object.__setattr__(self, "configuration_digest", given)
+        if self.configuration_digest == "":
+            nothing = digest({"id": self.id, "config": {}})
+            object.__setattr__(self, "configuration_digest", nothing)
+        check_digest(self.configuration_digest)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,10 @@
 """Dataset records: one JSON object a line (durable-evaluations.md, section 1)."""
 
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from evaluators.canonical import canonical
+from evaluators.canonical import canonical, parsed
 from evaluators.errors import SHOWN_PROBLEMS, DatasetError
 from evaluators.jsonlines import LineError, read_canonical
 
@@ -76,7 +75,7 @@ def read(path: Path, problems: Problems, read_bytes: Callable[[int], None]) -> I
 
 def text_of(content: str) -> str:
     """Return the text of a stored record."""
-    text: str = json.loads(content).get("text", "")
+    text: str = parsed(content).get("text", "")
     return text
 
 

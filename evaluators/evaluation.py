@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 from evaluators import custom, ledger, metrics, rundir
@@ -22,6 +22,7 @@ from evaluators.spec import EvaluationSpec
 from evaluators.store import calls, checks, evaluations
 from evaluators.store.database import Connection, opened, transaction
 from evaluators.store.evaluations import Evaluation
+from evaluators.summary import Groups
 from evaluators.version import EVALUATOR_REVISION, PACKAGE_VERSION
 
 ENGINE = "evaluators-v2"
@@ -55,7 +56,28 @@ def evaluate_saved(
 
     Raises EvaluationRefusedError, FactoryError, LockedRunError, RunError or CorruptRunError.
     """
-    means = Means(spec, judge if spec.is_judged else None, custom.registry(evaluators), concurrency)
+    means = Means.of(spec, judge, evaluators, concurrency)
+    return evaluated(
+        directory, means, new_evaluation=new_evaluation, budget=budget, progress=progress
+    ).id
+
+
+class Evaluated(NamedTuple):
+    """An evaluation as far as it came; `counted` is None unless all of it was made just now."""
+
+    id: str
+    counted: Groups | None = None
+
+
+def evaluated(
+    directory: Path,
+    means: Means,
+    *,
+    new_evaluation: bool = False,
+    budget: Budget | None = None,
+    progress: Progress = quiet,
+) -> Evaluated:
+    """Evaluate a run as `evaluate_saved` does."""
     with rundir.locked(directory):
         with opened(directory, is_locked=True) as connection:
             frozen = checks.verify(connection)
@@ -69,14 +91,14 @@ def evaluate_saved(
             freezes = _freezes_budget(connection, budget)
             _refuse_budget(budget if freezes else _budget(connection), means)
             if found and not freezes and not evaluations.pending_count(connection, found):
-                return found.id
+                return Evaluated(found.id)
         with opened(directory, write=True) as connection:
-            evaluation = found or _begin(connection, manifest, spec)
+            evaluation = found or _begin(connection, manifest, means.spec)
             if budget and freezes:
                 with transaction(connection):
                     calls.freeze_budget(connection, budget)
-            add_pending(connection, evaluation, means, progress)
-    return evaluation.id
+            counted = add_pending(connection, evaluation, means, progress)
+    return Evaluated(evaluation.id, counted)
 
 
 def _refuse(frozen: dict[str, Any], means: Means) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -41,12 +42,18 @@ def read_apart(
 
     Args:
         line: As in `read_canonical`.
-        name: The member whose numbers and strings are somebody else's to refuse.
+        name: The member whose numbers, strings and depth are somebody else's to refuse; one that
+            is nested too deeply to be read is given as its JSON text.
         objects: Makes each object of the line out of its members.
         is_first: As in `read_canonical`.
     """
     decoder = json.JSONDecoder(object_pairs_hook=objects, parse_int=_any_integer)
-    value = _object(line, decoder, is_first=is_first)
+    try:
+        value = _object(line, decoder, is_first=is_first)
+    except LineError as error:
+        if not isinstance(error.__cause__, RecursionError):
+            raise
+        value = _object(_quoting(name, line.decode()).encode(), decoder, is_first=is_first)
     _checked({key: member for key, member in value.items() if key != name})
     return value
 
@@ -72,6 +79,27 @@ def _checked(value: dict[str, Any]) -> str:
     except (ValueError, RecursionError) as error:
         raise LineError(_reason(error)) from error
     return content
+
+
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
+_VALUE = re.compile(r"\s*+:\s*+(?=[\[{])")
+_OPENING = "[{"
+
+
+def _quoting(name: str, text: str) -> str:
+    """Put the JSON text of an object's member, a list or an object, in place of the member."""
+    depth, begin = 0, None
+    for found in _TOKEN.finditer(text):
+        token = found[0]
+        if token.startswith('"'):
+            is_name = depth == 1 and begin is None and token == f'"{name}"'
+            if is_name and (value := _VALUE.match(text, found.end())):
+                begin = value.end()
+            continue
+        depth += 1 if token in _OPENING else -1
+        if depth == 1 and begin is not None:
+            return f"{text[:begin]}{json.dumps(text[begin : found.end()])}{text[found.end() :]}"
+    return text
 
 
 def _any_integer(digits: str) -> float:

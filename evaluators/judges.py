@@ -5,12 +5,12 @@ A judge factory takes no arguments and returns an object with a `contract` and a
 outcome of the call unknown: the call is kept, charged and never sent again by itself.
 """
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias, cast, get_args
 
-from evaluators.canonical import canonical, is_utf8
+from evaluators.canonical import canonical
+from evaluators.contracts import check_digest, check_text
 from evaluators.errors import FactoryError
 
 LARGEST_COST_MICROS = 10**15
@@ -39,11 +39,8 @@ class JudgeContract:
     max_cost_micros_per_call: int | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.model, str) or not self.model.strip() or not is_utf8(self.model):
-            raise FactoryError("the judge's model must be a string that is not blank")
-        digest = self.configuration_digest
-        if not isinstance(digest, str) or not re.fullmatch("[0-9a-f]{64}", digest):
-            raise FactoryError("configuration_digest must be 64 lower-case hexadecimal digits")
+        check_text(self.model, "the judge's model")
+        check_digest(self.configuration_digest)
         if type(self.max_dispatches_per_request) is not int or self.max_dispatches_per_request != 1:
             raise FactoryError("max_dispatches_per_request must be 1")
         if not _is_amount(self.max_cost_micros_per_call):

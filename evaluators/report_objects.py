@@ -106,10 +106,9 @@ def _calls(view: View) -> Iterator[Call]:
 
 
 def _criterion(view: View, criterion_id: str) -> Criterion:
-    for criterion in view.manifest["spec"]["criteria"]:
-        if criterion["id"] == criterion_id:
-            return Criterion(**criterion)
-    raise RunError(f"the spec has no criterion {criterion_id!r}")
+    if criterion_id not in view.criteria:
+        raise RunError(f"the spec has no criterion {criterion_id!r}")
+    return view.criteria[criterion_id]
 
 
 def _request(view: View, criterion: Criterion, material: Material) -> JudgeRequest | None:

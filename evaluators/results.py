@@ -18,6 +18,7 @@ from evaluators.spec import Criterion, EvaluationSpec
 from evaluators.store import evaluations
 from evaluators.store.database import Connection, transaction
 from evaluators.store.evaluations import Case, Evaluation
+from evaluators.summary import Groups
 
 _BATCH = 500
 """Results that one transaction commits; a killed process works at most this many out again."""
@@ -31,6 +32,19 @@ class Means(NamedTuple):
     registered: Mapping[str, custom.Evaluator]
     concurrency: int
 
+    @classmethod
+    def of(
+        cls,
+        spec: EvaluationSpec,
+        judge: Judge | None = None,
+        evaluators: Iterable[custom.Evaluator] = (),
+        concurrency: int = 1,
+    ) -> "Means":
+        """Take what a spec needs of what there is."""
+        return cls(
+            spec, judge if spec.is_judged else None, custom.registry(evaluators), concurrency
+        )
+
 
 WAITING = ("budget_blocked", "unknown_outcome")
 """Statuses that give way when a person raises the budget or settles the call; others are final."""
@@ -43,8 +57,8 @@ class _Subject(NamedTuple):
 
 def add_pending(
     connection: Connection, evaluation: Evaluation, means: Means, progress: Progress
-) -> None:
-    """Store every result that can be had now.
+) -> Groups | None:
+    """Store every result that can be had now; return all of the evaluation, if these are all.
 
     Raises KeyboardInterrupt after Ctrl-C, when the judge calls under way have finished, and
     EvaluationRefusedError when the judge's contract changes meanwhile.
@@ -61,6 +75,7 @@ def add_pending(
             with asking:
                 _add_judged(results, asking, means, stop)
         results.store()
+    return results.all_counted
 
 
 def _add_judged(results: "_Results", asking: Asking[_Subject], means: Means, stop: Stop) -> None:
@@ -95,6 +110,7 @@ class _Results:
         self._evaluation = evaluation
         self._final: list[tuple[int, dict[str, Any]]] = []
         self._waiting: list[tuple[int, dict[str, Any]]] = []
+        self._counted = Groups(evaluation.manifest)
         self._told = partial(progress, "Evaluating")
         self._total = evaluations.planned(connection, evaluation)
         left = evaluations.pending_count(connection, evaluation)
@@ -115,12 +131,18 @@ class _Results:
     def add(self, case: Case, finding: Finding) -> None:
         """Take a result; it is stored with others."""
         result = _content(case, finding)
+        self._counted.add(case._replace(result=result))
         if finding.status not in WAITING:
             self._final.append((case.number, result))
         elif not _is_same(result, case.result):
             self._waiting.append((case.number, result))
         if len(self._final) + len(self._waiting) >= _BATCH:
             self.store()
+
+    @property
+    def all_counted(self) -> Groups | None:
+        """What was added, counted: None unless that is the whole evaluation."""
+        return self._counted if self._counted.whole.planned == self._total else None
 
     def store(self) -> None:
         """Store what was added, in a transaction of its own."""

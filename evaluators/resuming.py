@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluators import rundir
-from evaluators.answering import message_digest, messages_before
+from evaluators.answering import message_digest, messages_before, used_up
 from evaluators.capture import carry_on, dataset_digest
 from evaluators.errors import CorruptRunError, ResumeRefusedError
 from evaluators.progress import Progress, quiet
@@ -37,10 +37,13 @@ def resume(
     targets: Mapping[str, Target] | None = None,
     dataset: Path | None = None,
     persona: Path | None = None,
+    max_target_calls: int | None = None,
     check: bool = False,
     progress: Progress = quiet,
 ) -> Remaining:
     """Continue a capture and return what there was to do; with `check`, only look.
+
+    `max_target_calls` raises what the whole run may cost, and is kept with it.
 
     All streams are checked before anything is written. Raises ResumeRefusedError,
     CorruptRunError, LockedRunError, or CaptureFailedError when a target fails again.
@@ -50,14 +53,15 @@ def resume(
         with opened(directory, is_locked=True) as connection:
             frozen = checks.verify(connection)
             _same_sources(frozen, dataset, persona)
+            most_calls = _most_calls(connection, frozen, max_target_calls)
             remaining = _remaining(connection, frozen)
             if not remaining.is_nothing:
                 _same_version(frozen)
             for target in frozen["targets"]:
                 if remaining.turns[target["stream"]] and target["mode"] == "generated":
-                    _may_continue(connection, frozen, target, given.get(target["stream"]))
+                    _may_continue(connection, most_calls, target, given.get(target["stream"]))
         if not check:
-            _carry_on(directory, given, remaining, progress)
+            _carry_on(directory, given, remaining, max_target_calls, progress)
     return remaining
 
 
@@ -68,7 +72,11 @@ def captured_from(directory: Path) -> Path:
 
 
 def _carry_on(
-    directory: Path, targets: Mapping[str, Target], remaining: Remaining, progress: Progress
+    directory: Path,
+    targets: Mapping[str, Target],
+    remaining: Remaining,
+    raised: int | None,
+    progress: Progress,
 ) -> None:
     with opened(directory, write=True) as connection:
         stands = state.state(connection).status
@@ -76,6 +84,8 @@ def _carry_on(
             return
         with transaction(connection):
             attempts.abandon_attempts(connection)
+            if raised is not None:
+                attempts.raise_most_calls(connection, raised)
             state.set_state(connection, state.RunState("running", "capture"))
     carry_on(directory, targets, progress)
 
@@ -103,6 +113,17 @@ def _same_sources(frozen: dict[str, Any], dataset: Path | None, persona: Path | 
             raise ResumeRefusedError(f"{persona} is not the persona that was captured")
 
 
+def _most_calls(connection: Connection, frozen: dict[str, Any], given: int | None) -> int | None:
+    before = attempts.most_calls(connection, frozen)
+    if given is None:
+        return before
+    if before is None:
+        raise ResumeRefusedError("the run's target calls have no limit that could be raised")
+    if given < before:
+        raise ResumeRefusedError(f"the run's {before} target calls can be raised, not lowered")
+    return given
+
+
 def _same_version(frozen: dict[str, Any]) -> None:
     if frozen["package_version"] != PACKAGE_VERSION:
         raise ResumeRefusedError(
@@ -113,7 +134,7 @@ def _same_version(frozen: dict[str, Any]) -> None:
 
 def _may_continue(
     connection: Connection,
-    frozen: dict[str, Any],
+    most_calls: int | None,
     described: dict[str, Any],
     target: Target | None,
 ) -> None:
@@ -132,9 +153,8 @@ def _may_continue(
     if first is None:
         return
     _may_send_again(connection, first, recovery)
-    cap = frozen["max_target_calls"]
-    if cap is not None and attempts.attempt_count(connection) >= cap:
-        raise ResumeRefusedError(f"the run's {cap} target calls are used up")
+    if most_calls is not None and attempts.attempt_count(connection) >= most_calls:
+        raise ResumeRefusedError(used_up(most_calls))
 
 
 def _may_send_again(connection: Connection, turn: PlannedTurn, recovery: dict[str, Any]) -> None:

@@ -4,6 +4,8 @@ Its fields are frozen with the run, files that it names included, so that a run 
 the same suite only. Paths are relative to the YAML file.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +27,7 @@ from evaluators.resuming import resume
 from evaluators.spec import EvaluationSpec
 from evaluators.store import checks, state
 from evaluators.store.database import opened
-from evaluators.summary import Json, viewed
+from evaluators.summary import Json, View, viewed
 from evaluators.targets import Target
 
 _REQUIRED = ("id", "revision", "dataset", "evaluation")
@@ -225,8 +227,8 @@ def run(
     else:
         directory, error = resumed, _continued(suite, resumed, progress)
     evaluation_id = _evaluated(suite, directory, *means, progress)
-    with viewed(directory, evaluation_id) as view:
-        summary = checked(view, suite.policy, suite.baseline, suite.baseline_evaluation_id)
+    with viewed(directory, evaluation_id) as view, _baseline(suite) as baseline:
+        summary = checked(view, suite.policy, baseline)
         # Derived from the run alone, so they may always be written anew.
         paths = write_forms(view, summary, directory / "artifacts", ARTIFACTS, force=True)
     release = summary["release"]
@@ -244,9 +246,17 @@ def _refuse_early(suite: Suite) -> None:
     """Find what would stop the suite at its end, before a target is paid at its beginning."""
     if not suite.dataset.is_file():
         raise RunError(f"{suite.dataset} is no file")
-    if suite.baseline is not None:
-        with viewed(suite.baseline, suite.baseline_evaluation_id):
-            pass
+    with _baseline(suite):
+        pass
+
+
+@contextmanager
+def _baseline(suite: Suite) -> Iterator[View | None]:
+    if suite.baseline is None:
+        yield None
+        return
+    with viewed(suite.baseline, suite.baseline_evaluation_id) as view:
+        yield view
 
 
 def _evaluated(

@@ -7,11 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from evaluators import metrics
 from evaluators.errors import RunError
+from evaluators.spec import Criterion
 from evaluators.store import attempts, calls, checks, evaluations, plan
 from evaluators.store.database import Connection, opened
 from evaluators.store.evaluations import Case, Evaluation
@@ -33,7 +35,7 @@ STATUSES = (
 GROUPINGS = ("criteria", "streams", "tags", "personas")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class View:
     """One evaluation of a run, open for reading."""
 
@@ -45,6 +47,16 @@ class View:
     def manifest(self) -> Json:
         """The evaluation's manifest."""
         return self.evaluation.manifest
+
+    @property
+    def evaluations(self) -> int:
+        """How many evaluations the run has, this one included."""
+        return evaluations.total(self.connection)
+
+    @cached_property
+    def criteria(self) -> dict[str, Criterion]:
+        """The criteria of the spec by their ids."""
+        return {each["id"]: Criterion(**each) for each in self.manifest["spec"]["criteria"]}
 
     def cases(self, *, texts: bool = True) -> Iterator[Case]:
         """Yield every case in order."""
@@ -78,12 +90,10 @@ def chosen(connection: Connection, directory: Path, evaluation_id: str | None) -
     return found
 
 
-def summarize(view: View) -> Json:
-    """Add up an evaluation."""
+def summarize(view: View, counted: "Groups | None" = None) -> Json:
+    """Add up an evaluation; `counted` are its cases, if somebody has counted all of them."""
     manifest = view.manifest
-    groups = _Groups(manifest)
-    for case in view.cases(texts=False):
-        groups.add(case)
+    groups = counted or _counted(view)
     return {
         "schema_version": 1,
         "evaluation_id": view.evaluation.id,
@@ -94,6 +104,13 @@ def summarize(view: View) -> Json:
         "budget": _budget(view),
         **groups.by_kind(),
     }
+
+
+def _counted(view: View) -> "Groups":
+    groups = Groups(view.manifest)
+    for case in view.cases(texts=False):
+        groups.add(case)
+    return groups
 
 
 def is_draft(summary: Json) -> bool:
@@ -119,9 +136,14 @@ class _Group:
         if samples:
             self._totals[evaluator].add(samples)
 
+    @property
+    def planned(self) -> int:
+        """All answers, whatever became of them."""
+        return self._counts.total()
+
     def to_json(self) -> Json:
         counts = {status: self._counts[status] for status in STATUSES if self._counts[status]}
-        planned = self._counts.total()
+        planned = self.planned
         judged = self._counts["met"] + self._counts["violated"]
         applicable = planned - self._counts["not_applicable"]
         return {
@@ -147,7 +169,7 @@ class _Group:
         return "pass" if passes else "inconclusive"
 
 
-class _Groups:
+class Groups:
     """All groups of one evaluation."""
 
     def __init__(self, manifest: Json) -> None:
@@ -214,7 +236,7 @@ def _budget(view: View) -> Json:
         **asdict(calls.spending(view.connection)),
         "target": {
             "scope": "capture_run",
-            "max_calls": view.run["max_target_calls"],
+            "max_calls": attempts.most_calls(view.connection, view.run),
             "reserved_calls": attempts.attempt_count(view.connection),
             "actual_cost_micros": None,
         },

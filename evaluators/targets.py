@@ -5,12 +5,12 @@ A target factory takes no arguments and returns `(model, provider)`. The provide
 text alone.
 """
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol, cast
 
 from evaluators.canonical import canonical
+from evaluators.contracts import check_digest, check_text
 from evaluators.errors import FactoryError
 
 Message = dict[str, str]
@@ -34,8 +34,7 @@ class RecoveryContract:
     max_attempts: int = 3
 
     def __post_init__(self) -> None:
-        if not re.fullmatch("[0-9a-f]{64}", str(self.configuration_digest)):
-            raise FactoryError("configuration_digest must be 64 lower-case hexadecimal digits")
+        check_digest(self.configuration_digest)
         if self.session_state not in {"stateless", "opaque"}:
             raise FactoryError("session_state must be stateless or opaque")
         if self.interrupted_request not in {"refuse", "idempotent"}:
@@ -98,13 +97,12 @@ def build(factory: Callable[[], object]) -> Target:
             pass
         case _:
             raise FactoryError("a target factory returns (model, provider)")
-    if not isinstance(model, str) or not model.strip():
-        raise FactoryError("the target's model must be a string that is not blank")
+    name = check_text(model, "the target's model")
     if not callable(getattr(provider, "chat", None)):
         raise FactoryError("the target's provider has no method chat")
     if not isinstance(getattr(provider, "contract", None), RecoveryContract):
         raise FactoryError("the target's provider has no RecoveryContract as contract")
-    return Target(model, cast("Provider", provider))
+    return Target(name, cast("Provider", provider))
 
 
 def checked(reply: object) -> dict[str, Any]:

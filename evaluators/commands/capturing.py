@@ -1,114 +1,157 @@
-"""What `capture` takes its dataset from: a file, or a failure group of a server."""
+"""Commands that make a run and say how far it came."""
 
-import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import reduce
+from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
-from evaluators import rundir
-from evaluators.commands.shared import FILE
+from evaluators import transcripts
+from evaluators.capture import capture as capture_dataset
+from evaluators.capture import status as run_status
+from evaluators.commands import sources
+from evaluators.commands.shared import FILE, FOLDER, as_json, at_work, print_json, run
 from evaluators.counting import counted
-from evaluators.downloading import Group, download
+from evaluators.loading import target as load_target
+from evaluators.resuming import captured_from
+from evaluators.resuming import resume as resume_capture
+from evaluators.spec import STREAMS
+from evaluators.targets import Target
 
-KEY_VARIABLE = "MESEDI_API_KEY"
-
-_OPTIONS = (
-    click.option("--from-group", metavar="ID", help="A failure group instead of a file."),
-    click.option("--server", metavar="URL", help="The server that has it."),
-    click.option(
-        "--passing", type=click.IntRange(min=0), help="Answers that passed; as many as failed."
-    ),
-    click.option("--limit", type=click.IntRange(min=1), help="Executions of it, the newest."),
-    click.option(
-        "--api-key-file", type=FILE, help=f"Holds a key of scope read; else {KEY_VARIABLE} does."
-    ),
+_COUNT = click.IntRange(min=0, max=2**31)
+_target = click.option("--target", metavar="MODULE:FACTORY", help="What answers the questions.")
+_compare_target = click.option(
+    "--compare-target", metavar="MODULE:FACTORY", help="What answers them a second time."
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Download:
-    """A group to fetch, and the key to do it with."""
-
-    group: Group
-    api_key: str = field(repr=False)
-
-
-def group_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that name a failure group."""
-    return reduce(lambda taken, option: option(taken), reversed(_OPTIONS), command)
-
-
-def wanted(
-    dataset: Path | None,
+@click.command()
+@click.option("--dataset", type=FILE, help="JSON lines, one turn a line.")
+@sources.group_options
+@click.option("--out", type=FOLDER, default=Path("reports"), show_default=True)
+@click.option("--persona", type=FILE, help="A file that is frozen with the run.")
+@_target
+@_compare_target
+@click.option("--max-target-calls", type=_COUNT, help="Requests of the whole run.")
+@as_json
+def capture(
     *,
-    from_group: str | None,
-    server: str | None,
-    passing: int | None,
-    limit: int | None,
-    api_key_file: Path | None,
-) -> Path | Download:
-    """Return what the options ask for; raises UsageError."""
-    if dataset is None and from_group is not None:
-        if not server:
-            raise click.UsageError("--from-group needs a --server")
-        return Download(Group(server, from_group, passing, limit), _api_key(api_key_file))
-    if dataset is None or from_group is not None:
-        raise click.UsageError("give either --dataset or --from-group")
-    if any(each is not None for each in (server, passing, limit, api_key_file)):
-        raise click.UsageError(
-            "--server, --passing, --limit and --api-key-file need a --from-group"
-        )
-    return dataset
+    dataset: Path | None,
+    out: Path,
+    persona: Path | None,
+    target: str | None,
+    compare_target: str | None,
+    max_target_calls: int | None,
+    as_json: bool,
+    **group: Any,
+) -> None:
+    """Freeze a dataset and its answers; print the new run directory.
 
-
-@contextmanager
-def file_of(wanted: Path | Download, out: Path) -> Iterator[tuple[Path, dict[str, Any] | None]]:
-    """Give the dataset, and where it came from; what was fetched is gone again afterwards.
-
-    Raises DownloadError.
+    Without --target the answers are those of the dataset. --from-group fetches the dataset from a
+    server: the failing answers of a failure group, and as many that did not fail.
     """
-    if isinstance(wanted, Path):
-        yield wanted, None
-        return
-    with rundir.unfinished(out) as folder:
-        file = folder / f"{rundir.slug(wanted.group.id)}.jsonl"
-        yield file, download(wanted.group, wanted.api_key, file)
-
-
-def tell_what_is_missing(source: dict[str, Any] | None) -> None:
-    """Say which executions of a group are not in the capture."""
-    if source is None:
-        return
-    missing = {
-        "executions_without_answer": (
-            "execution that has",
-            "executions that have",
-            "sent no answer",
-        ),
-        "executions_beyond_limit": (
-            "execution that is",
-            "executions that are",
-            "older than the limit reaches",
-        ),
-    }
-    for name, (one, several, words) in missing.items():
-        if source[name]:
-            click.echo(
-                f"Not in the capture: {counted(source[name], one, several)} {words}", err=True
-            )
-
-
-def _api_key(file: Path | None) -> str:
-    if file is not None:
-        return file.read_text(encoding="utf-8", errors="replace").strip()
-    key = os.environ.get(KEY_VARIABLE, "").strip()
-    if not key:
-        raise click.UsageError(
-            f"a key of scope read is needed: in {KEY_VARIABLE}, or in --api-key-file"
+    wanted = sources.wanted(dataset, **group)
+    if max_target_calls is not None and target is None and compare_target is None:
+        raise click.UsageError("--max-target-calls needs a --target")
+    with at_work() as progress, ExitStack() as opened:
+        beside = Path() if dataset is None else dataset.parent
+        targets = _targets(target, compare_target, beside)
+        file, source = opened.enter_context(sources.file_of(wanted, out))
+        directory = capture_dataset(
+            file,
+            out,
+            persona=persona,
+            targets=targets,
+            max_target_calls=max_target_calls,
+            source=source,
+            progress=progress,
         )
-    return key
+    sources.tell_what_is_missing(source)
+    if as_json:
+        print_json({"run_directory": str(directory), **run_status(directory)})
+    else:
+        click.echo(directory)
+
+
+@click.command()
+@run
+@_target
+@_compare_target
+@click.option("--dataset", type=FILE, help="Refuse unless this is what was captured.")
+@click.option("--persona", type=FILE, help="Refuse unless this is what was captured.")
+@click.option("--max-target-calls", type=_COUNT, help="Raise what the whole run may request.")
+@click.option("--check", is_flag=True, help="Look whether it may go on; write nothing.")
+@as_json
+def resume(
+    *,
+    run: Path,
+    target: str | None,
+    compare_target: str | None,
+    dataset: Path | None,
+    persona: Path | None,
+    max_target_calls: int | None,
+    check: bool,
+    as_json: bool,
+) -> None:
+    """Go on with a capture that stopped."""
+    beside = dataset or captured_from(run)
+    with at_work() as progress:
+        remaining = resume_capture(
+            run,
+            targets=_targets(target, compare_target, beside.parent),
+            dataset=dataset,
+            persona=persona,
+            max_target_calls=max_target_calls,
+            check=check,
+            progress=progress,
+        )
+    if as_json:
+        print_json({"run_directory": str(run), "checked_only": check, **asdict(remaining)})
+        return
+    turns, requests = sum(remaining.turns.values()), sum(remaining.requests.values())
+    done, asked = ("to commit", "to send") if check else ("committed", "sent")
+    click.echo(f"{counted(turns, 'turn')} {done}, {counted(requests, 'request')} {asked}: {run}")
+
+
+@click.command()
+@run
+@as_json
+def status(run: Path, *, as_json: bool) -> None:
+    """Print how far a capture came."""
+    found = run_status(run)
+    if as_json:
+        print_json(found)
+        return
+    for name, value in found.items():
+        if name != "schema_version" and value is not None:
+            click.echo(f"{name.replace('_', ' ')}: {_words(value)}")
+
+
+@click.command("export-transcripts")
+@run
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), required=True)
+@click.option("--stream", type=click.Choice(STREAMS), default="primary", show_default=True)
+@click.option("--force", is_flag=True, help="Replace the file if it exists.")
+@as_json
+def export_transcripts(run: Path, out: Path, stream: str, *, force: bool, as_json: bool) -> None:
+    """Write the committed turns as JSON lines."""
+    turns = transcripts.export(run, out, stream=stream, force=force)
+    if as_json:
+        print_json({"path": str(out), "records": turns})
+    else:
+        click.echo(f"{counted(turns, 'record')} in {out}")
+
+
+def _targets(primary: str | None, compare: str | None, folder: Path) -> dict[str, Target]:
+    named = {"primary": primary, "compare": compare}
+    return {stream: load_target(name, folder) for stream, name in named.items() if name is not None}
+
+
+def _words(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {count}" for name, count in value.items()) or "none"
+    return str(value)
+
+
+COMMANDS = (capture, resume, status, export_transcripts)

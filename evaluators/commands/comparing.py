@@ -1,5 +1,6 @@
 """Commands that compare two evaluations and decide about a release; none of them runs a judge."""
 
+from contextlib import ExitStack
 from pathlib import Path
 
 import click
@@ -7,6 +8,7 @@ import click
 from evaluators import comparison as comparisons
 from evaluators import gates
 from evaluators.checking import checked
+from evaluators.commands.choosing import chosen
 from evaluators.commands.shared import (
     EXIT_CODES,
     FILE,
@@ -21,9 +23,9 @@ from evaluators.commands.shared import (
 from evaluators.reports import compared, release
 from evaluators.reports import text as text_report
 from evaluators.reports.files import ARTIFACTS, write_forms
-from evaluators.summary import viewed
 
 _BASELINE_ID = "--baseline-evaluation-id"
+_CANDIDATE_ID = "--candidate-evaluation-id"
 _of_baseline = click.option(_BASELINE_ID, help="Which of the baseline's; the latest by default.")
 
 
@@ -31,7 +33,7 @@ _of_baseline = click.option(_BASELINE_ID, help="Which of the baseline's; the lat
 @click.argument("baseline_run", type=RUN)
 @click.argument("candidate_run", type=RUN)
 @_of_baseline
-@click.option("--candidate-evaluation-id", help="Which of the candidate's; the latest by default.")
+@click.option(_CANDIDATE_ID, help="Which of the candidate's; the latest by default.")
 @as_json
 def compare(
     *,
@@ -47,11 +49,11 @@ def compare(
     an answer has no pair or no verdict.
     """
     with (
-        viewed(baseline_run, baseline_evaluation_id) as baseline,
-        viewed(candidate_run, candidate_evaluation_id) as candidate,
+        chosen(baseline_run, baseline_evaluation_id, _BASELINE_ID) as baseline,
+        chosen(candidate_run, candidate_evaluation_id, _CANDIDATE_ID) as candidate,
     ):
         report = comparisons.compare(baseline, candidate)
-    answer(report, list(compared.lines(report)), as_json=as_json)
+    answer(report, compared.lines(report), as_json=as_json)
     return EXIT_CODES[report["decision"]]
 
 
@@ -82,12 +84,19 @@ def check(
     """
     if baseline_evaluation_id is not None and baseline is None:
         raise click.UsageError(f"{_BASELINE_ID} needs a --baseline")
-    with viewed(run, evaluation_id) as view:
-        summary = checked(
-            view, None if policy is None else gates.load(policy), baseline, baseline_evaluation_id
-        )
+    with ExitStack() as opened:
+        view = opened.enter_context(chosen(run, evaluation_id))
+        before = None
+        if baseline is not None:
+            before = opened.enter_context(chosen(baseline, baseline_evaluation_id, _BASELINE_ID))
+        summary = checked(view, None if policy is None else gates.load(policy), before)
         paths = [] if out is None else write_forms(view, summary, out, ARTIFACTS, force=force)
-    found = {**summary["release"], "artifacts": [str(path) for path in paths]}
+    found = {
+        "evaluation_id": summary["evaluation_id"],
+        "baseline_evaluation_id": None if before is None else before.evaluation.id,
+        **summary["release"],
+        "artifacts": [str(path) for path in paths],
+    }
     lines = [*text_report.lines(summary), *release.lines(summary), *map(str, paths)]
     answer(found, lines, as_json=as_json)
     return EXIT_CODES[found["decision"]]

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from evaluators import promotion, qualification, review
+from evaluators.commands.choosing import chosen
 from evaluators.commands.shared import (
     EXIT_CODES,
     FILE,
@@ -19,7 +20,7 @@ from evaluators.commands.shared import (
 )
 from evaluators.labels import import_labels
 from evaluators.spec import STREAMS
-from evaluators.summary import STATUSES, viewed
+from evaluators.summary import STATUSES
 
 _SHARE = click.FloatRange(0, 1)
 
@@ -101,7 +102,7 @@ def qualify(
     nothing can be compared, too little of it has a result, or a review is about other evidence.
     """
     limits = qualification.Limits(min_agreement, max_false_passes, min_coverage)
-    with viewed(run, evaluation_id) as view:
+    with chosen(run, evaluation_id) as view:
         report = qualification.qualify(view, limits)
     answer(report, qualification.lines(report), as_json=as_json)
     return EXIT_CODES[report["decision"]]
@@ -118,7 +119,7 @@ def promote(
     *, run: Path, evaluation_id: str | None, out: Path, stream: str, force: bool, as_json: bool
 ) -> None:
     """Make a regression dataset of the adjudicated answers, and a file of what is expected."""
-    with viewed(run, evaluation_id) as view:
+    with chosen(run, evaluation_id) as view:
         found = promotion.promote(view, out, stream=stream, force=force)
     answer(found, found["files"], as_json=as_json)
 

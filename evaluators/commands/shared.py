@@ -2,8 +2,8 @@
 
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,14 @@ force = click.option("--force", is_flag=True, help="Replace files that exist.")
 
 
 @contextmanager
-def progress_bars() -> Iterator[Progress]:
+def at_work() -> Iterator[Progress]:
+    """Show progress, and what targets, judges and evaluators print, on the error output alone."""
+    with redirect_stdout(sys.stderr), _progress_bars() as progress:
+        yield progress
+
+
+@contextmanager
+def _progress_bars() -> Iterator[Progress]:
     """Show a bar for each kind of work on a terminal, nothing elsewhere."""
     if not sys.stderr.isatty():
         yield quiet
@@ -51,7 +58,7 @@ def print_json(value: object) -> None:
     click.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
-def answer(value: object, lines: list[str], *, as_json: bool) -> None:
+def answer(value: object, lines: Iterable[str], *, as_json: bool) -> None:
     """Print a value as JSON when asked to, else the lines that say the same."""
     if as_json:
         print_json(value)

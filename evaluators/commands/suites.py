@@ -13,8 +13,8 @@ from evaluators.commands.shared import (
     RUN,
     answer,
     as_json,
+    at_work,
     force,
-    progress_bars,
 )
 from evaluators.reports import release
 
@@ -37,7 +37,7 @@ def init_suite(*, folder: Path, force: bool, as_json: bool) -> None:
 def run_suite(*, file: Path, out: Path, resumed: Path | None, as_json: bool) -> int:
     """Capture, evaluate, compare with a baseline, apply the gates and write the artifacts."""
     loaded = suite.load(file)
-    with progress_bars() as progress:
+    with at_work() as progress:
         outcome = suite.run(loaded, out, resumed=resumed, progress=progress)
     lines = [
         f"Run: {outcome.run_dir}",

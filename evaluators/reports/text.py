@@ -43,6 +43,8 @@ def would_pass(summary: Json) -> bool:
 def _why(summary: Json) -> list[str]:
     if would_pass(summary):
         return ["Nothing was violated, but a draft spec cannot pass."]
+    if summary["counts"].get("budget_blocked"):
+        return ["The budget kept answers from being judged: mesedi-eval budget raises it."]
     return []
 
 

@@ -1,6 +1,5 @@
 """Turns and their answers: what is committed, and by whom it was said."""
 
-import json
 import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -8,7 +7,7 @@ from itertools import takewhile
 from typing import Any
 
 from evaluators import rundir
-from evaluators.canonical import canonical, digest, text_digest
+from evaluators.canonical import canonical, digest, parsed, text_digest
 from evaluators.store.plan import PlannedTurn
 
 _OBSERVATION = "stream, ordinal, origin, attempt_id, captured_at, digest, answer"
@@ -88,22 +87,28 @@ def committed(connection: sqlite3.Connection, stream: str) -> Iterator[tuple[str
 
 
 def commit_recorded(
-    connection: sqlite3.Connection, run_id: str, turns: list[tuple[PlannedTurn, str]]
-) -> None:
-    """Commit turns whose answers are those of the dataset."""
+    connection: sqlite3.Connection, run_id: str, stream: str, begin: int, end: int
+) -> int:
+    """Commit the turns from an ordinal up to another, with the dataset's answers; count them."""
     captured_at = rundir.now()
+    answers = connection.execute(
+        "SELECT ordinal, content FROM inputs JOIN dataset USING (position) "
+        "WHERE stream = ? AND ordinal >= ? AND ordinal < ? AND role = 'assistant'",
+        (stream, begin, end),
+    )
     heads = [
-        ([run_id, turn.stream, turn.ordinal, "recorded", None, captured_at], content)
-        for turn, content in turns
-        if turn.role == "assistant"
+        ([run_id, stream, ordinal, "recorded", None, captured_at], content)
+        for ordinal, content in answers
     ]
     connection.executemany(
         f"INSERT INTO observations ({_OBSERVATION}) VALUES (?, ?, ?, ?, ?, ?, NULL)",
         [(*head[1:], observation_digest(head, content)) for head, content in heads],
     )
-    connection.executemany(
-        "INSERT INTO records VALUES (?, ?)", [(turn.stream, turn.ordinal) for turn, _ in turns]
-    )
+    return connection.execute(
+        "INSERT INTO records SELECT stream, ordinal FROM inputs "
+        "WHERE stream = ? AND ordinal >= ? AND ordinal < ?",
+        (stream, begin, end),
+    ).rowcount
 
 
 def commit_generated(
@@ -176,8 +181,8 @@ def answer_parts(
 ) -> tuple[str, dict[str, Any] | None, dict[str, Any] | None]:
     """Return text, context and usage of a generated answer or, without one, of the record."""
     if answer is not None:
-        given = json.loads(answer)
+        given = parsed(answer)
         return given["text"], given["context"], given["usage"]
-    recorded = json.loads(record)
+    recorded = parsed(record)
     metadata = recorded.get("metadata") or {}
     return recorded.get("text", ""), metadata.get("context"), metadata.get("usage")

@@ -2,10 +2,15 @@
 
 import sqlite3
 from dataclasses import dataclass
+from typing import Any
 
 from evaluators import rundir
 from evaluators.store.database import count
 from evaluators.store.plan import PlannedTurn
+from evaluators.store.state import add_event, check_kept
+
+_RAISED = "target_calls_raised"
+_SENT = "target_asked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,23 @@ def attempt_count(connection: sqlite3.Connection) -> int:
     return count(connection, "SELECT count(*) FROM attempts")
 
 
+def most_calls(connection: sqlite3.Connection, frozen: dict[str, Any]) -> int | None:
+    """Return how many attempts the run may have, None for any number.
+
+    That is what its manifest says, unless a person has raised it since.
+    """
+    row = connection.execute(
+        "SELECT reference FROM events WHERE kind = ? ORDER BY sequence DESC LIMIT 1", (_RAISED,)
+    ).fetchone()
+    most: int | None = frozen["max_target_calls"] if row is None else int(row[0])
+    return most
+
+
+def raise_most_calls(connection: sqlite3.Connection, most: int) -> None:
+    """Allow a run more attempts."""
+    add_event(connection, _RAISED, str(most))
+
+
 def begin_attempt(connection: sqlite3.Connection, turn: PlannedTurn, attempt: Attempt) -> None:
     """Store an attempt before its request is sent."""
     connection.execute(
@@ -46,6 +68,12 @@ def begin_attempt(connection: sqlite3.Connection, turn: PlannedTurn, attempt: At
             rundir.now(),
         ),
     )
+    add_event(connection, _SENT, attempt.id)
+
+
+def verify(connection: sqlite3.Connection) -> None:
+    """Raise CorruptRunError when an attempt is gone."""
+    check_kept(connection, _SENT, "attempts", "the request")
 
 
 def end_attempt(

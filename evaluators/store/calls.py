@@ -24,7 +24,7 @@ from evaluators.ledger import (
     cache_key,
 )
 from evaluators.store.database import count
-from evaluators.store.state import add_event
+from evaluators.store.state import add_event, check_kept, references
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS judge_budget (
@@ -57,6 +57,8 @@ CREATE TABLE IF NOT EXISTS judge_calls (
     digest TEXT NOT NULL
 )
 """
+
+_FROZEN, _RAISED, _RESERVED = "budget_frozen", "budget_raised", "call_reserved"
 
 
 class Call(NamedTuple):
@@ -104,6 +106,16 @@ def budget(connection: sqlite3.Connection) -> Budget | None:
     return frozen_budget(connection) if row is None else Budget(*row)
 
 
+def _budgets(connection: sqlite3.Connection) -> Iterator[Budget]:
+    for table in ("judge_budget", "judge_budget_changes"):
+        rows = connection.execute(f"SELECT max_calls, max_cost_micros FROM {table} ORDER BY rowid")
+        yield from (Budget(*row) for row in rows)
+
+
+def _budget_digest(budget: Budget) -> str:
+    return digest(asdict(budget))
+
+
 def budget_changes(connection: sqlite3.Connection) -> list[dict[str, Any]]:
     """Return every raise of the budget, each with both values."""
     before = frozen_budget(connection)
@@ -125,7 +137,7 @@ def freeze_budget(connection: sqlite3.Connection, new: Budget) -> None:
         "INSERT INTO judge_budget VALUES (1, ?, ?, ?)",
         (new.max_calls, new.max_cost_micros, rundir.now()),
     )
-    add_event(connection, "budget_frozen")
+    add_event(connection, _FROZEN, _budget_digest(new))
 
 
 def raise_budget(connection: sqlite3.Connection, new: Budget, reason: str) -> None:
@@ -135,7 +147,7 @@ def raise_budget(connection: sqlite3.Connection, new: Budget, reason: str) -> No
         "VALUES (?, ?, ?, ?)",
         (new.max_calls, new.max_cost_micros, reason, rundir.now()),
     )
-    add_event(connection, "budget_raised")
+    add_event(connection, _RAISED, _budget_digest(new))
 
 
 def spending(connection: sqlite3.Connection) -> Spending:
@@ -183,6 +195,7 @@ def reserve(connection: sqlite3.Connection, judge: str, request: str, bound: int
     )
     marks = ", ".join("?" * (len(call) + 1))
     connection.execute(f"INSERT INTO judge_calls VALUES ({marks})", (*call, _digest(call)))
+    add_event(connection, _RESERVED, call.id)
     return call
 
 
@@ -214,6 +227,19 @@ def abandon(connection: sqlite3.Connection) -> None:
 def running(connection: sqlite3.Connection) -> int:
     """Count the calls that are under way, or were when a process was killed."""
     return count(connection, "SELECT count(*) FROM judge_calls WHERE status = ?", RUNNING)
+
+
+def verify(connection: sqlite3.Connection) -> None:
+    """Raise CorruptRunError when a call is gone, or a budget is not what the diary says."""
+    if not count(connection, "SELECT count(*) FROM sqlite_master WHERE name = 'judge_calls'"):
+        return
+    check_kept(connection, _RESERVED, "judge_calls", "judge call")
+    noted = references(connection, _FROZEN, _RAISED)
+    stored = [_budget_digest(each) for each in _budgets(connection)]
+    if len(noted) != len(stored) or any(
+        note not in {None, found} for note, found in zip(noted, stored, strict=True)
+    ):
+        raise CorruptRunError("the judge budget is not the one that was set: the run was changed")
 
 
 def check_named(connection: sqlite3.Connection, evaluation: int) -> None:

@@ -1,4 +1,4 @@
-"""Everything that was captured, against its digests."""
+"""Everything that was captured, against its digests, and what was sent, against the diary."""
 
 import sqlite3
 from hashlib import sha256
@@ -6,7 +6,9 @@ from typing import Any
 
 from evaluators.canonical import ListDigest
 from evaluators.errors import CorruptRunError
+from evaluators.store import attempts, calls
 from evaluators.store.answers import observation_digest
+from evaluators.store.database import BATCH
 from evaluators.store.plan import manifest, plan_digest
 
 
@@ -22,6 +24,8 @@ def verify(connection: sqlite3.Connection) -> dict[str, Any]:
         _expect(sha256(content).hexdigest() == key, f"source artifact {key}")
     _verify_observations(connection, frozen["id"])
     _verify_prefixes(connection)
+    attempts.verify(connection)
+    calls.verify(connection)
     return frozen
 
 
@@ -32,8 +36,9 @@ def _expect(matches: bool, what: str) -> None:  # noqa: FBT001 - the fact is the
 
 def _dataset_digest(connection: sqlite3.Connection) -> str:
     whole = ListDigest()
-    for (content,) in connection.execute("SELECT content FROM dataset ORDER BY position"):
-        whole.add(content)
+    rows = connection.execute("SELECT content FROM dataset ORDER BY position")
+    while batch := rows.fetchmany(BATCH):
+        whole.add(",".join([content for (content,) in batch]))
     return whole.hexdigest()
 
 

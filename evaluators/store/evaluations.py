@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from evaluators.canonical import ListDigest, canonical, text_digest
+from evaluators.canonical import ListDigest, canonical, parsed, text_digest
 from evaluators.errors import CorruptRunError
 from evaluators.store import calls
 from evaluators.store.database import batches, count, has_tables
@@ -193,6 +193,11 @@ def latest(connection: sqlite3.Connection) -> Evaluation | None:
     return _one(connection, "sequence = (SELECT max(sequence) FROM evaluation_manifests)")
 
 
+def total(connection: sqlite3.Connection) -> int:
+    """Count the evaluations of the run."""
+    return count(connection, "SELECT count(*) FROM evaluation_manifests")
+
+
 def _one(connection: sqlite3.Connection, condition: str, *values: object) -> Evaluation | None:
     row = connection.execute(
         f"SELECT sequence, id, content, digest FROM evaluation_manifests WHERE {condition}", values
@@ -290,7 +295,7 @@ def _case(row: tuple[Any, ...]) -> Case:
         case_id,
         case_revision,
         split_group,
-        [] if tags == "[]" else json.loads(tags),
+        [] if tags == "[]" else parsed(tags),
         persona_id,
         record,
         answer,
@@ -302,7 +307,7 @@ def _case(row: tuple[Any, ...]) -> Case:
 def _result(frozen: FrozenInput, content: str, stored: str) -> dict[str, Any]:
     if text_digest(content) != stored:
         raise CorruptRunError(f"{frozen.key}: the result does not match its digest")
-    result: dict[str, Any] = json.loads(content)
+    result: dict[str, Any] = parsed(content)
     if result["input_key"] != frozen.key:
         raise CorruptRunError(f"{frozen.key}: the result belongs to {result['input_key']}")
     return result

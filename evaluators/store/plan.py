@@ -58,8 +58,7 @@ def stage(connection: sqlite3.Connection, records: Iterable[Record]) -> str:
     connection.execute(_TURNS)
     whole = ListDigest()
     for batch in batches(records):
-        for record in batch:
-            whole.add(record.content)
+        whole.add(",".join([record.content for record in batch]))
         connection.executemany(
             "INSERT INTO dataset VALUES (?, ?)", [(r.position, r.content) for r in batch]
         )

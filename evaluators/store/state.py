@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
 from evaluators import rundir
+from evaluators.errors import CorruptRunError
 from evaluators.store.database import count
 
 
@@ -24,6 +25,29 @@ def add_event(connection: sqlite3.Connection, kind: str, reference: str | None =
         "INSERT INTO events (kind, time, reference) VALUES (?, ?, ?)",
         (kind, rundir.now(), reference),
     )
+
+
+def references(connection: sqlite3.Connection, *kinds: str) -> list[str | None]:
+    """Return what the events of some kinds refer to, in order."""
+    marks = ", ".join("?" * len(kinds))
+    rows = connection.execute(
+        f"SELECT reference FROM events WHERE kind IN ({marks}) ORDER BY sequence", kinds
+    )
+    return [reference for (reference,) in rows]
+
+
+def check_kept(connection: sqlite3.Connection, kind: str, table: str, what: str) -> None:
+    """Raise CorruptRunError when a row that an event of a kind refers to is gone.
+
+    Rows that other rows need are kept by foreign keys; a request whose answer never came is one
+    that nobody would miss, and it would be sent again.
+    """
+    row = connection.execute(
+        f"SELECT reference FROM events WHERE kind = ? AND reference NOT IN (SELECT id FROM {table})",
+        (kind,),
+    ).fetchone()
+    if row is not None:
+        raise CorruptRunError(f"{what} {row[0]} was sent and is gone: the run was changed")
 
 
 def begin(connection: sqlite3.Connection, run_id: str) -> None:

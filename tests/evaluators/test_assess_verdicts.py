@@ -92,8 +92,31 @@ def test_what_is_wrong_inside_a_verdict_makes_it_invalid_not_the_line(old, new, 
 
 
 @pytest.mark.parametrize(
+    "verdict",
+    [
+        "[" * 100_000 + "]" * 100_000,
+        '{"a":' * 100_000 + "1" + "}" * 100_000,
+        r'{"]}\"": "verdict", "x": ' + "[" * 100_000 + "]" * 100_000 + "}",
+    ],
+)
+def test_a_verdict_nested_too_deeply_is_invalid_wherever_it_stands(verdict):
+    rest = json.dumps(samples.without(json.loads(record()), "verdict"))[1:-1]
+    invalid = (0, [{"outcome": "invalid", "reason": "is nested too deeply"}], "")
+
+    for line in (
+        f'{{{rest}, "verdict":{verdict}}}',
+        f'{{"verdict" : {verdict}, {rest}}}',
+        f'{{"x": {{"verdict": 1}}, "y": "verdict", {rest}, "verdict": {verdict}}}',
+    ):
+        assert run(line) == invalid
+
+
+@pytest.mark.parametrize(
     ("line", "reason"),
     [
+        (record()[:-1] + ', "n": ' + "[" * 100_000 + "]" * 100_000 + "}", "is nested too deeply"),
+        ('{"verdict": ' + "[" * 100_000, "is nested too deeply"),
+        ('{"verdict": ' + "[" * 100_000 + r'"\"\"' * 100_000, "is nested too deeply"),
         ('{"verdict": }', "is not JSON: Expecting value at column 13"),
         ("[]", "is not a JSON object"),
         (samples.without(json.loads(record()), "verdict"), "has no verdict"),

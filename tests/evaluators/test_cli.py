@@ -1,13 +1,16 @@
 import json
 import os
 import pty
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from evaluators import cli, rundir
+from evaluators import cli, commands, rundir
 from tests.evaluators.records import assistant, captured, pairs, user, write
 
 ROOT = Path(cli.__file__).parents[1]
@@ -52,6 +55,23 @@ def test_the_exit_code_says_what_was_decided(
     assert (found, err) == (code, "")
     assert f"Decision: {decision} (spec checks r1, {qualification})" in out
     assert "Judge calls reserved: 0/unconfigured" in out
+
+
+@pytest.mark.parametrize("stored_before", [0, 1, 2, 3])
+def test_what_evaluate_counts_while_it_works_is_what_is_stored(
+    tmp_path, command, spec_file, stored_before
+):
+    answers = [assistant(text, tags=["a", text], persona_id="p") for text in ("5 mg", "9 mg", "7")]
+    run = captured(tmp_path, [turn for each in answers for turn in (user(), each)])
+    command("evaluate", run, "--spec", spec_file())
+    with closing(sqlite3.connect(rundir.database(run))) as connection, connection:
+        connection.execute("DELETE FROM evaluation_results WHERE number >= ?", (stored_before,))
+
+    _, counted, _ = command("evaluate", run, "--spec", spec_file(), "--json")
+    _, stored, _ = command("evaluation-status", run, "--json")
+
+    assert json.loads(counted) == json.loads(stored)
+    assert json.loads(counted)["counts"] == {"met": 1, "violated": 1, "not_applicable": 1}
 
 
 @pytest.mark.parametrize(
@@ -283,9 +303,73 @@ def test_json_is_utf8_in_every_locale(tmp_path, spec_file, command, monkeypatch)
     assert json.loads(out.decode())["inputs"][0]["data"]["question"] == "Wie viel? \u2028 50 µg"
 
 
+TALKER = """
+from evaluators.custom import Evaluator
+from evaluators.targets import RecoveryContract
+
+print("loaded")
+
+
+class Target:
+    contract = RecoveryContract("0" * 64, "stateless")
+
+    def chat(self, messages, *, request_id):
+        print("asked")
+        return "5 mg"
+
+
+def target():
+    print("made")
+    return "bot", Target()
+
+
+def check(**given):
+    print("checked")
+    return {"outcome": "not_applicable", "rationale": "r", "evidence": [], "metrics": {}}
+
+
+def evaluator():
+    return Evaluator(id="talker", revision="v1", function=check)
+"""
+TALK = """
+id: talk
+revision: r1
+criteria:
+  - {id: talk, revision: v1, evaluator: talker, allow_not_applicable: true}
+"""
+
+
+def test_a_pipe_gets_the_result_and_nothing_else_whatever_loaded_code_prints(tmp_path):
+    dataset = write(tmp_path / "data.jsonl", pairs(1))
+    (tmp_path / "talker.py").write_text(TALKER)
+    (tmp_path / "talk.yaml").write_text(TALK)
+
+    def piped(*arguments):
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        with mesedi_eval(*arguments, "--json", **pipes) as process:
+            reader = [sys.executable, "-m", "json.tool"]
+            done = subprocess.run(
+                reader, stdin=process.stdout, capture_output=True, text=True, check=True
+            )
+            return json.loads(done.stdout), process.stderr.read()
+
+    target = ("--target", "talker:target", "--out", tmp_path / "runs")
+    captured, said = piped("capture", "--dataset", dataset, *target)
+    run = captured["run_directory"]
+    evaluator = ("--spec", tmp_path / "talk.yaml", "--evaluator-factory", "talker:evaluator")
+    evaluated, remarked = piped("evaluate", run, *evaluator)
+    reported, nothing = piped("report", run)
+
+    assert said == "loaded\nmade\nasked\n"
+    assert (remarked, nothing) == ("loaded\nchecked\n", "")
+    assert evaluated["counts"] == {"not_applicable": 1}
+    assert len(reported["files"]) == 3
+
+
 def test_the_command_loads_nothing_of_the_server():
     script = (
-        "import sys, evaluators.cli; loaded = {name.partition('.')[0] for name in sys.modules}; "
+        "import sys; from evaluators.cli import run_command; run_command(['--help']); "
+        "loaded = {name.partition('.')[0] for name in sys.modules}; "
         "print(sorted(loaded & {'flask', 'celery', 'sqlalchemy', 'mesedi_server', 'msgspec', "
         "'marshmallow', 'psycopg', 'detectors'}))"
     )
@@ -294,7 +378,16 @@ def test_the_command_loads_nothing_of_the_server():
         [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
     )
 
-    assert done.stdout == "[]\n"
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_every_module_of_commands_is_loaded_for_its_own():
+    found = {}
+    for path in Path(commands.__path__[0]).glob("*.py"):
+        module = import_module(f"evaluators.commands.{path.stem}")
+        found |= {each.name: path.stem for each in getattr(module, "COMMANDS", ())}
+
+    assert found == cli.HOME
 
 
 def test_the_pure_part_loads_the_standard_library_alone():

@@ -185,10 +185,13 @@ def test_fractions_add_up():
     [
         *[{"id": name} for name in ("rubric", "grounding", "faithfulness", "evaluation")],
         *[{"id": name} for name in ("", " ", "a.b", "a b", "a\n", None, 5)],
-        *[{"revision": value} for value in ("", " ", None, 1)],
+        *[{"revision": value} for value in ("", " ", None, 1, "\ud800")],
         {"function": None},
         {"function": "module:function"},
-        *[{"configuration_digest": value} for value in ("abc", "F" * 64, 5)],
+        *[
+            {"configuration_digest": value}
+            for value in ("abc", "F" * 64, 5, int("1" * 64), None, 0)
+        ],
         *[{"metrics": value} for value in (None, {METRIC}, "words", ["words.count"])],
         {"metrics": (METRIC, METRIC)},
         *[

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import click
 import pytest
 
 from evaluators import cli, evaluation_summary
@@ -70,7 +71,8 @@ def test_a_spec_that_needs_a_judge_is_refused(run, capsys, name):
 def test_every_command_and_option_is_documented():
     page = (ROOT / "docs" / "evaluators.md").read_text()
 
-    commands = cli.cli.commands
+    context = click.Context(cli.cli)
+    commands = {n: cli.cli.get_command(context, n) for n in cli.cli.list_commands(context)}
     options = {opt for each in commands.values() for param in each.params for opt in param.opts}
 
     words = {*commands, *(option for option in options if option.startswith("--"))}

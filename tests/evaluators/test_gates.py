@@ -4,9 +4,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from evaluators import evaluation_summary, gates
+from evaluators import evaluate_saved, evaluation_summary, gates
 from evaluators.errors import SpecError
-from tests.evaluators.records import assistant, captured, user
+from tests.evaluators.records import assistant, captured, spec, user
 from tests.evaluators.test_comparison import MET, SILENT, UNSURE, VIOLATED, compared, evaluated
 
 GATE = {
@@ -278,6 +278,28 @@ def test_check_replaces_nothing_unless_it_is_forced(tmp_path, command):
     assert list(kept.parent.iterdir()) == [kept]
     assert command("check", run, "--out", kept.parent, "--force")[0] == 0
     assert kept.read_text() != "mine"
+
+
+def test_where_a_run_has_several_evaluations_the_one_that_was_taken_is_named(tmp_path, command):
+    run, single = (evaluated(tmp_path, {"a": MET}, name) for name in ("several", "single"))
+    first = evaluation_summary(run)["evaluation_id"]
+    latest = evaluate_saved(run, spec(qualification="draft"), new_evaluation=True)
+    said = f"{run} has 2 evaluations; this is the latest, {latest} (%s names another)\n"
+
+    _, checked, err = command("check", run, "--baseline", run, "--json")
+    _, compared, of_compare = command("compare", single, single, "--json")
+    _, named, of_named = command(
+        "check", run, "--evaluation-id", first, "--baseline", single, "--json"
+    )
+
+    assert err == said % "--evaluation-id" + said % "--baseline-evaluation-id"
+    assert json.loads(checked)["evaluation_id"] == latest
+    assert json.loads(checked)["baseline_evaluation_id"] == latest
+    assert (of_compare, of_named) == ("", "")
+    assert json.loads(compared)["decision"] == "pass"
+    assert json.loads(named)["evaluation_id"] == first
+    assert command("compare", run, run)[2].count("2 evaluations") == 2
+    assert command("report", run)[2] == said % "--evaluation-id"
 
 
 def test_compare_exits_by_its_decision_and_says_why(tmp_path, command):

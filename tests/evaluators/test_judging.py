@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import threading
 import time
+from contextlib import closing
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -393,6 +394,41 @@ def test_a_contract_that_changes_while_it_is_asked_is_an_error_and_loses_no_repl
 
 
 # What a person may do
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("DELETE FROM judge_calls WHERE rowid = 1", "judge call .* was sent and is gone"),
+        ("DELETE FROM judge_calls", "judge call .* was sent and is gone"),
+        ("UPDATE judge_budget SET max_calls = 99", "the judge budget is not the one"),
+        ("UPDATE judge_budget_changes SET max_calls = 99", "the judge budget is not the one"),
+        ("UPDATE judge_budget_changes SET max_cost_micros = 9", "the judge budget is not the one"),
+        ("DELETE FROM judge_budget", "the judge budget is not the one"),
+        (
+            "INSERT INTO judge_budget_changes (max_calls, reason, changed_at) VALUES (99, '', '')",
+            "the judge budget is not the one",
+        ),
+    ],
+)
+def test_a_ledger_that_lost_calls_or_won_budget_is_refused_and_nobody_asked(run, statement, words):
+    judged(run, Judge(), budget=Budget(2))
+    raise_budget(run, "one more", max_calls=3)
+    connection = sqlite3.connect(run / "run.sqlite3")
+    with closing(connection), connection:
+        connection.execute("DELETE FROM evaluation_results")  # as if it had been killed before
+        connection.execute(statement)
+    judge = Judge()
+
+    for read in (
+        lambda: judged(run, judge, budget=None),
+        lambda: evaluation_summary(run),
+        lambda: raise_budget(run, "more", max_calls=9),
+    ):
+        with pytest.raises(CorruptRunError, match=words):
+            read()
+
+    assert judge.asked == []
 
 
 def test_a_raised_budget_lets_the_blocked_answers_be_judged(run):

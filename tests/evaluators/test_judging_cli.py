@@ -88,6 +88,7 @@ def test_a_judge_beside_the_spec_judges_within_its_budget(judged, command):
 
     assert (code, err) == (3, "")
     assert "Judge calls reserved: 3/3" in out
+    assert "mesedi-eval budget raises it" in out
     assert counts(command, run) == {"met": 2, "budget_blocked": 1, "unknown_outcome": 1}
     assert evaluate("--max-judge-calls", 4)[0] == 1
     assert evaluate()[0] == 3

@@ -1,11 +1,13 @@
 import json
+import sqlite3
+from contextlib import closing
 from dataclasses import dataclass, field
 
 import pytest
 
 from evaluators import evaluate_saved, evaluation_summary
 from evaluators.capture import capture, status
-from evaluators.errors import CaptureFailedError, FactoryError, ResumeRefusedError
+from evaluators.errors import CaptureFailedError, CorruptRunError, FactoryError, ResumeRefusedError
 from evaluators.factories import load
 from evaluators.resuming import resume
 from evaluators.store.database import opened
@@ -242,6 +244,53 @@ def test_the_call_limit_stops_a_capture_before_the_next_request(tmp_path):
 
     assert status(run)["attempts"] == {"succeeded": 1}
     assert status(run)["committed_records"] == 3
+    assert status(run)["failure_kind"] == "target_calls_used_up"
+
+
+def test_a_request_that_was_deleted_is_missed_and_not_sent_again(tmp_path):
+    run = failed(tmp_path, "first", TimeoutError(), contract=ONCE)
+    with closing(sqlite3.connect(run / "run.sqlite3")) as connection, connection:
+        connection.execute("DELETE FROM attempts WHERE status = 'unknown_outcome'")
+    targets = primary("second", contract=ONCE)
+
+    with pytest.raises(CorruptRunError, match=r"the request .* was sent and is gone"):
+        resume(run, targets=targets)
+
+    assert targets["primary"].provider.asked == []
+
+
+def test_a_resume_can_raise_the_call_limit(tmp_path):
+    run = failed(tmp_path, "first", max_target_calls=1)
+    with pytest.raises(ResumeRefusedError, match=r"1 target calls are used up.*--max-target-calls"):
+        resume(run, targets=primary("x"), max_target_calls=1)
+
+    resume(run, targets=primary("x"), max_target_calls=2, check=True)
+    with pytest.raises(ResumeRefusedError, match="used up"):
+        resume(run, targets=primary("x"))
+    resume(run, targets=primary("second"), max_target_calls=2)
+
+    assert (status(run)["status"], status(run)["attempts"]) == ("captured", {"succeeded": 2})
+    evaluate_saved(run, spec())
+    assert evaluation_summary(run)["budget"]["target"]["max_calls"] == 2
+
+
+def test_a_raised_call_limit_stays_when_a_capture_stops_again(tmp_path):
+    run = failed(tmp_path, "first", max_target_calls=1)
+    with pytest.raises(CaptureFailedError, match="timeout"):
+        resume(run, targets=primary(TimeoutError()), max_target_calls=3)
+
+    with pytest.raises(ResumeRefusedError, match="3 target calls can be raised, not lowered"):
+        resume(run, targets=primary("x"), max_target_calls=2)
+    resume(run, targets=primary("second"))
+
+    assert status(run)["status"] == "captured"
+
+
+def test_a_run_without_a_call_limit_gets_none_by_resuming(tmp_path):
+    run = failed(tmp_path, TimeoutError())
+
+    with pytest.raises(ResumeRefusedError, match="no limit"):
+        resume(run, targets=primary("a", "b"), max_target_calls=9)
 
 
 def test_a_resume_by_another_version_is_refused(tmp_path, monkeypatch):
@@ -273,7 +322,14 @@ def test_two_targets_answer_two_streams(tmp_path):
 
 @pytest.mark.parametrize(
     "built",
-    [None, ("model",), ("", Assistant([])), ("m", object()), ("m", Assistant([], contract=None))],
+    [
+        None,
+        ("model",),
+        ("", Assistant([])),
+        ("\ud800", Assistant([])),
+        ("m", object()),
+        ("m", Assistant([], contract=None)),
+    ],
 )
 def test_a_factory_that_gives_no_target_is_refused(built):
     with pytest.raises(FactoryError):
@@ -284,6 +340,8 @@ def test_a_factory_that_gives_no_target_is_refused(built):
     "options",
     [
         {"configuration_digest": "short"},
+        {"configuration_digest": int("1" * 64)},
+        {"configuration_digest": None},
         {"session_state": "sticky"},
         {"interrupted_request": "maybe"},
         {"max_attempts": 0},
