@@ -4,7 +4,7 @@ Source: evaluator-outputs.md, section 3. Always the consistency: never a retriev
 the confidence in whichever label won.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from mesedi import _client
 from mesedi._hhem_shapes import Consistency, read_consistencies
@@ -30,6 +30,7 @@ def emit_hhem(
     Takes numbers, arrays and tensors, the labels of a text-classification pipeline, Vectara's
     responses (as JSON, dict or SDK object), LangChain's and LlamaIndex' metadata. Each score goes
     to its entry of `execution_ids`, else the current execution, else one of its own.
+    Rows beyond the first 10,000 are dropped, counted once.
 
     Args:
         result: what the model, the service or the library answered.
@@ -55,10 +56,10 @@ def hhem_rows(
     pairs: Sequence[tuple[str, str]] = (),
     model: str | None = None,
     answers: bool = True,
-) -> list[Row]:
+) -> Iterator[Row]:
     """Read one row a judged answer."""
-    found = _with_pairs(read_consistencies(result), pairs)
-    return [_row(place, each, threshold, model, answers) for place, each in enumerate(found)]
+    for place, found in enumerate(_with_pairs(read_consistencies(result), pairs)):
+        yield _row(place, found, threshold, model, answers)
 
 
 def _with_pairs(

@@ -53,6 +53,7 @@ def emit_promptfoo(
 
     Takes an output file's content, a summary, one row, a list of rows, a grading result. Each
     row goes to its entry of `execution_ids`, else the current execution, else one of its own.
+    Rows beyond the first 10,000 are dropped, counted once.
 
     Args:
         result: what promptfoo wrote.
@@ -72,10 +73,11 @@ def emit_promptfoo(
 
 def promptfoo_rows(
     result: object, *, metric: str | None = None, answers: bool = False
-) -> list[Row]:
-    """Read all rows of a result."""
+) -> Iterator[Row]:
+    """Read the rows of a result."""
     seen: Counter[object] = Counter()
-    return [read_row(_keyed, row, seen, metric, answers) for row in _result_rows(result)]
+    for row in _result_rows(result):
+        yield read_row(_keyed, row, seen, metric, answers)
 
 
 def _keyed(row: _Object, seen: Counter[object], metric: str | None, answers: bool) -> Row:  # noqa: FBT001

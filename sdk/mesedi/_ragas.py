@@ -48,6 +48,7 @@ def emit_ragas(
     Takes what `evaluate()` answers (0.1 to 0.4), a `MetricResult` or a list of them, an
     experiment, rows, records, a data frame. Each row goes to its entry of `execution_ids`, else
     the current execution, else one of its own.
+    Rows beyond the first 10,000 are dropped, counted once.
 
     Args:
         result: what Ragas answered.

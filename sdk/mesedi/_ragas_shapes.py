@@ -4,10 +4,12 @@ Source: evaluator-outputs.md, section 1.1.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
 
 from mesedi._ragas_metrics import is_known
 from mesedi._ragas_traces import reasons_of
+from mesedi._rows import MOST_ROWS
 
 _Fields: TypeAlias = Mapping[str, Any]
 
@@ -44,12 +46,16 @@ def is_metric_result(value: object) -> bool:
 
 
 def _scored(scores: Iterable[Any], dataset: object, traces: object) -> Iterator[Found]:
-    inputs = [_fields(sample) for sample in dataset] if isinstance(dataset, Iterable) else []
-    told = list(traces) if isinstance(traces, Iterable) else []
+    inputs = [_fields(sample) for sample in _first_of(dataset)]
+    told = list(_first_of(traces))
     for place, row in enumerate(scores):
         found = _fields(row)
         reasons = reasons_of(told[place], found) if place < len(told) else {}
         yield Found(found, inputs[place] if place < len(inputs) else {}, reasons)
+
+
+def _first_of(items: object) -> Iterator[Any]:
+    return islice(items, MOST_ROWS) if isinstance(items, Iterable) else iter(())
 
 
 def _dumped_inputs(result: _Fields) -> object:
@@ -62,7 +68,9 @@ def _records(result: object, metrics: Sequence[str]) -> Iterator[_Fields]:
         rows = result.get("rows")
         yield from rows if isinstance(rows, list) else (result,)
     elif hasattr(result, "columns") and hasattr(result, "to_dict"):
-        yield from result.to_dicts() if hasattr(result, "to_dicts") else result.to_dict("records")
+        # All at once, so no more than are sent, and one to show that there are more.
+        frame: Any = result.head(MOST_ROWS + 1) if hasattr(result, "head") else result
+        yield from frame.to_dicts() if hasattr(frame, "to_dicts") else frame.to_dict("records")
     elif isinstance(result, Iterable) and not isinstance(result, str | bytes):
         for row in result:
             if not is_metric_result(row):

@@ -45,7 +45,8 @@ def _json(text: str) -> Any:
 
 
 def _lines(text: str) -> list[Any]:
-    return [json.loads(line) for line in text.splitlines() if line.strip()]
+    # Not splitlines: JSON's texts may hold U+2028 and others that it takes for line ends.
+    return [json.loads(line) for line in text.split("\n") if line.strip()]
 
 
 def _csv(text: str) -> list[dict[str, Any]]:

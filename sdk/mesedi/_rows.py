@@ -12,6 +12,9 @@ from mesedi._guard import say_once
 from mesedi._scores import emit_eval_score
 from mesedi._tally import SAMPLED_OUT
 
+MOST_ROWS = 10_000
+"""Rows that one call takes: the caller waits for it, and a generator may have no end."""
+
 _DIGITS = 32  # 128 bits, like every id of ours
 
 
@@ -52,10 +55,13 @@ def send_rows(
     """Send each row to `execution_ids`' one, else the current execution, else its own.
 
     With `run_id` all ids follow from it, so that sending a result twice stores it once.
-    Answers the number of scores.
+    Answers the number of scores. Rows beyond `MOST_ROWS` are not even read.
     """
     count = 0
     for place, row in enumerate(rows):
+        if place == MOST_ROWS:
+            _report_rest(evaluator)
+            break
         if not row.scores:
             continue
         ids = _DerivedIds(run_id, row.key or str(place))
@@ -68,6 +74,11 @@ def send_rows(
                 _send_row(evaluator, row, target, ids)
         count += len(row.scores)
     return count
+
+
+def _report_rest(evaluator: str) -> None:
+    say_once("rows", "emit_%s takes %d rows a call; the rest is dropped", evaluator, MOST_ROWS)
+    _client.count_lost("rows beyond the most a call takes")
 
 
 def _admitted(evaluator: str, unit: str, scores: int) -> bool:

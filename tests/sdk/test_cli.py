@@ -186,6 +186,7 @@ def test_what_cannot_be_read_is_said_without_a_traceback(tmp_path, capsys, conte
 
 def test_the_suffix_settles_what_cannot_be_told_apart():
     assert read_result(b'{"a": 1}\n{"a": 2}', "x.jsonl") == [{"a": 1}, {"a": 2}]
+    assert read_result('{"a": "\u2028"}\r\n'.encode(), "x.jsonl") == [{"a": "\u2028"}]
     assert read_result(b'{"a": 1}\n{"a": 2}', "x.json") == [{"a": 1}, {"a": 2}]
     assert read_result(b"a\n1", "x.csv") == [{"a": "1"}]
     with pytest.raises(UnreadableError, match=r"x\.json"):

@@ -1,6 +1,6 @@
 """Whatever comes, in whatever order, examined and assessed in between: the end is that of a plain recount."""
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluators.assess import assess_record
@@ -13,16 +13,9 @@ from tests.server.assessments.answering import (
     settle,
 )
 from tests.server.assessments.witness import witnessed
+from tests.server.detection.disorder import EXECUTIONS, executions_of, patient, steps
 from tests.server.detection.pipelines import make_pipeline, wrong_numbers
 
-# A busy machine is no reason to fail; the database is shared, each example has a project of its own.
-patient = settings(
-    deadline=None,
-    max_examples=60,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
-
-EXECUTIONS = ["one", "two", "three"]
 CONTEXTS = [
     None,
     {"passages": []},
@@ -79,24 +72,6 @@ def _worded(payload, number):
     return payload | {"answer": f"{payload['answer']} Number {number}."}
 
 
-def steps(pipeline, sent, random):
-    """Everything that happens to the executions, each step a function, in some order."""
-    doubled = sent + random.sample(sent, len(sent) // 4)
-    random.shuffle(doubled)
-    happening = []
-    while doubled:
-        size = random.randint(1, len(doubled))
-        happening.append(lambda batch=doubled[:size]: pipeline.send(*batch, debounce_s=0))
-        doubled = doubled[size:]
-    names = {event["execution_id"] for event in sent}
-    happening += [lambda name=name: pipeline.close(name) for name in names]
-    happening += [lambda: pipeline.examine(settle_s=0)] * random.randint(0, 3)
-    happening += [lambda: assess(pipeline)] * random.randint(0, 3)
-    happening += [pipeline.redetect] * random.randint(0, 1)
-    random.shuffle(happening)
-    return happening
-
-
 def recount(sent, name):
     """What must be said of an execution's answers, by the evaluators' own command."""
     own = [e for e in sent if e["execution_id"] == name and e["event_type"] == "answer"]
@@ -148,12 +123,13 @@ def test_assessments_are_those_of_a_plain_recount(database, sent, is_everything,
     assess_everything(pipeline, is_on=is_everything)
 
     with witnessed(pipeline) as witness:
-        for step in steps(pipeline, sent, random):
+        also = [lambda: assess(pipeline)] * random.randint(0, 3)
+        for step in steps(pipeline, sent, random, also):
             step()
         settle(pipeline)
         told = witness.told()
 
-    for name in {event["execution_id"] for event in sent}:
+    for name in executions_of(sent):
         rows = assessed(pipeline, name)
         expected = recount(sent, name)
         # One that failed once is kept up to date.

@@ -4,21 +4,15 @@ import math
 from collections import Counter, defaultdict
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.factories import at
+from tests.server.detection import disorder
+from tests.server.detection.disorder import EXECUTIONS, executions_of, patient
 from tests.server.detection.pipelines import make_pipeline, wrong_numbers
 from tests.server.detection.recount import Floors, recount, worst
 
-# A busy machine is no reason to fail; the database is shared, each example has a project of its own.
-patient = settings(
-    deadline=None,
-    max_examples=60,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
-
-EXECUTIONS = ["one", "two", "three"]
 FLOORS = [0.0, 0.1, 0.3, 0.5, 0.7, 1.0]
 # Few names, so that pairs meet, and colons, so that their key texts do.
 NAMES = st.sampled_from(["a", "b", "a:b", "b:c", "é"])
@@ -109,21 +103,10 @@ def apply(pipeline, given_floors):
 
 
 def steps(pipeline, sent, random):
-    """Everything that happens to the executions, each step a function, in some order."""
-    doubled = sent + random.sample(sent, len(sent) // 4)
-    random.shuffle(doubled)
-    happening = []
-    while doubled:
-        size = random.randint(1, len(doubled))
-        happening.append(lambda batch=doubled[:size]: pipeline.send(*batch, debounce_s=0))
-        doubled = doubled[size:]
-    for name in {event["execution_id"] for event in sent}:
-        happening.append(lambda name=name: pipeline.post(name, release=f"of {name}"))
-        happening.append(lambda name=name: pipeline.close(name))
-    happening += [lambda: pipeline.examine(settle_s=0)] * random.randint(0, 3)
-    happening += [pipeline.redetect] * random.randint(0, 1)
-    random.shuffle(happening)
-    return happening
+    posts = [
+        lambda name=name: pipeline.post(name, release=f"of {name}") for name in executions_of(sent)
+    ]
+    return disorder.steps(pipeline, sent, random, posts)
 
 
 def observed(pipeline):
@@ -164,10 +147,6 @@ def as_floats(evidence):
     }
 
 
-def of(event):
-    return event["execution_id"]
-
-
 @patient
 @given(events(), floors(), st.randoms(use_true_random=False))
 def test_any_order_ends_as_a_plain_recount(database, sent, given_floors, random):
@@ -180,8 +159,8 @@ def test_any_order_ends_as_a_plain_recount(database, sent, given_floors, random)
     pipeline.examine(settle_s=0)
 
     found, overflow, counted = observed(pipeline)
-    for name in {of(event) for event in sent}:
-        own = [event for event in sent if of(event) == name]
+    for name in executions_of(sent):
+        own = [event for event in sent if event["execution_id"] == name]
         expected = recount(pipeline.project.project_id, own, in_force)
         wanted = {
             group_id: {key: value for key, value in finding.items() if key != "evaluator_id"}
@@ -210,7 +189,7 @@ def test_groups_are_first_seen_once_and_examining_again_changes_nothing(database
     before = observed(pipeline), pipeline.groups(), histories(pipeline)
     assert before[2] == {group.group_id: ["first_seen"] for group in before[1]}
 
-    assert pipeline.redetect() == len({of(event) for event in sent})
+    assert pipeline.redetect() == len(executions_of(sent))
     pipeline.examine(settle_s=0)
 
     assert (observed(pipeline), pipeline.groups(), histories(pipeline)) == before

@@ -11,8 +11,9 @@ from mesedi_server import preview
 from mesedi_server.cli import cli
 from mesedi_server.errors import RefusedError
 from tests.factories import make_event, make_score
+from tests.server.detection.disorder import patient
 from tests.server.detection.pipelines import FAITHFULNESS, make_pipeline
-from tests.server.detection.test_any_order import FLOORS, NAMES, apply, events, floors, patient
+from tests.server.detection.test_any_order import FLOORS, NAMES, apply, events, floors
 
 RAGAS = ("ragas", "faithfulness")
 
