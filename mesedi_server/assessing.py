@@ -226,7 +226,7 @@ def _found(payload: Any) -> dict[str, Any]:
     bundle = evidence.read(payload.get("context"), question, QUESTION_ID)
     if isinstance(bundle, MissingEvidence):
         return {"outcome": "missing_evidence", "reason": bundle.reason}
-    return _fields(grounding.assess(answer, bundle))
+    return {**_fields(grounding.assess(answer, bundle)), "passages": len(bundle.passages)}
 
 
 def _invalid(reason: str) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 The rule. Each failing answer that grounding has assessed points to one road at most:
 
-- **retrieval**: the answer had nothing to lean on. It has no readable evidence, or it names at least two exact
-  quantities and neither one of them nor a citation leads to a passage: they speak of something else.
+- **retrieval**: the answer had nothing to lean on. It has no readable evidence, or no passage at all, or it names at
+  least two exact quantities and neither one of them nor a citation leads to a passage: they speak of something else.
 - **prompt**: the passages were there, and the answer says what they do not: a quantity is unmatched, or a citation
   unresolved.
 - **evaluator**: the passages hold everything that can be traced, every quantity and every citation, and the
@@ -50,9 +50,9 @@ class Suggestion:
 def suggest(counts: GroupCounts) -> Suggestion:
     """Apply the rule to what grounding found in a group's answers."""
     pointing: dict[Road, int] = {
-        "retrieval": counts.missing_evidence + counts.untraced,
-        "prompt": counts.violated - counts.untraced,
-        "evaluator": counts.met,
+        "retrieval": counts.missing_evidence + counts.without_passages + counts.untraced,
+        "prompt": counts.violated - counts.violated_without_passages - counts.untraced,
+        "evaluator": counts.met - counts.met_without_passages,
     }
     return Suggestion(counts.answers, pointing, _likeliest(counts.answers, pointing))
 

@@ -17,35 +17,20 @@ class Failure:
 
     member: Member
     answers: list[MarkedAnswer]
-    """Those that the group's evaluator judged, if it says which and no finding is looked for; else all."""
+    """Those that the group's evaluator judged, if it says which; else all."""
     scores: list[Score]
     """What the group's evaluator said of them; empty for groups that are not of a pair."""
 
 
 def of_members(
-    connection: Connection,
-    group: FailureGroup,
-    members: Sequence[Member],
-    *,
-    finding: str | None = None,
+    connection: Connection, group: FailureGroup, members: Sequence[Member]
 ) -> list[Failure]:
-    """Read what belongs to some executions of a group.
-
-    Args:
-        connection: an open transaction.
-        group: the group.
-        members: the executions.
-        finding: what their answers were chosen by; any of them may have it.
-    """
+    """Read what belongs to some executions of a group."""
     pks = [member.execution_pk for member in members]
     scores = answers.scores_of(connection, pks, (group.evaluator_id, group.metric_type))
     marked = _marked(connection, pks, answers.SHORT)
     return [
-        Failure(
-            member,
-            marked[pk] if finding else _judged(marked[pk], scores[pk]),
-            scores[pk],
-        )
+        Failure(member, _judged(marked[pk], scores[pk]), scores[pk])
         for pk, member in zip(pks, members, strict=True)
     ]
 

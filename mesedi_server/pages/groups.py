@@ -118,7 +118,7 @@ def page(visit: Visit, group_id: str, fault: RefusedError | None = None) -> Answ
         200 if fault is None else fault.status,
         group=group,
         latest=newest,
-        failures=evidence.of_members(visit.connection, group, members.items, finding=finding),
+        failures=evidence.of_members(visit.connection, group, members.items),
         labels=labels.last_of(visit.connection, [one.execution_pk for one in members.items]),
         here_again=addresses.of_request(request) if request.method == "GET" else None,
         counts=counts,

@@ -48,10 +48,16 @@ class AssessmentRow(Struct, frozen=True, kw_only=True):
     ambiguous: int = 0
     citations: int = 0
     unresolved: int = 0
+    passages: int | None = None
+    """Passages that came with the answer; None: nobody could read them, or an older server assessed it."""
 
 
 class GroupCounts(Struct, frozen=True, kw_only=True):
-    """What grounding found in the answers of a group's latest failing executions; an answer may be in several."""
+    """What grounding found in the failing answers of a group's latest executions; an answer may be in several.
+
+    Of an execution with several answers those fail that the group's evaluator failed by name; without such, all that it
+    names; without such, all. A dataset has the same ones.
+    """
 
     executions: int
     """Failing executions that were looked at."""
@@ -60,7 +66,7 @@ class GroupCounts(Struct, frozen=True, kw_only=True):
     waiting: int
     """Of these, executions with an answer, none of which has been assessed yet."""
     answers: int
-    """Answers of these executions that have been assessed: what the numbers below are of."""
+    """Failing answers of these executions that have been assessed: what the numbers below are of."""
     with_quantities: int
     with_citations: int
     unmatched: int
@@ -68,9 +74,13 @@ class GroupCounts(Struct, frozen=True, kw_only=True):
     unresolved: int
     """Answers with an unresolved citation."""
     untraced: int
-    """Answers with two exact quantities or more of which none was traced, nor any citation resolved."""
+    """Answers with passages and two exact quantities or more of which none was traced, nor any citation resolved."""
     ambiguous: int
     """Answers with an ambiguous quantity."""
+    without_passages: int
+    """Answers whose list of passages is empty."""
+    violated_without_passages: int
+    met_without_passages: int
     missing_evidence: int
     """Answers whose outcome is `missing_evidence`; so on for the outcomes below."""
     met: int
@@ -82,7 +92,9 @@ class GroupCounts(Struct, frozen=True, kw_only=True):
 
 FINDINGS = {
     "unmatched": "unmatched > 0",
-    "untraced": "unmatched > 1 AND unmatched + ambiguous = quantities AND unresolved = citations",
+    "without_passages": "passages = 0",
+    "untraced": "unmatched > 1 AND unmatched + ambiguous = quantities AND unresolved = citations"
+    " AND passages IS DISTINCT FROM 0",
     "unresolved": "unresolved > 0",
     "ambiguous": "ambiguous > 0",
     "missing_evidence": "outcome = 'missing_evidence'",
@@ -97,24 +109,24 @@ _WANTED = "ANY (ARRAY(SELECT jsonb_array_elements_text(%(executions)s::jsonb)::b
 
 _PUT = """
 INSERT INTO assessments AS a (project_pk, execution_pk, answer_id, answer_digest, evaluator, revision, outcome, reason,
-    content, quantities, unmatched, ambiguous, citations, unresolved)
+    content, quantities, unmatched, ambiguous, citations, unresolved, passages)
 SELECT project_pk, execution_pk, answer_id, decode(answer_digest, 'base64'), evaluator, revision, outcome, reason,
-    content, quantities, unmatched, ambiguous, citations, unresolved
+    content, quantities, unmatched, ambiguous, citations, unresolved, passages
 FROM jsonb_to_recordset(%(rows)s::jsonb) AS r (
     project_pk int, execution_pk bigint, answer_id text, answer_digest text, evaluator text, revision text,
     outcome text, reason text, content jsonb, quantities int, unmatched int, ambiguous int, citations int,
-    unresolved int)
+    unresolved int, passages int)
 ORDER BY execution_pk, answer_id, evaluator
 ON CONFLICT (execution_pk, answer_id, evaluator) DO UPDATE SET
     answer_digest = excluded.answer_digest, revision = excluded.revision, outcome = excluded.outcome,
     reason = excluded.reason, content = excluded.content, quantities = excluded.quantities,
     unmatched = excluded.unmatched, ambiguous = excluded.ambiguous, citations = excluded.citations,
-    unresolved = excluded.unresolved, assessed_at = now()
+    unresolved = excluded.unresolved, passages = excluded.passages, assessed_at = now()
 """
 
 _OF_EXECUTIONS = f"""
 SELECT project_pk, execution_pk, answer_id, answer_digest, evaluator, revision, outcome, reason, content::text,
-    quantities, unmatched, ambiguous, citations, unresolved
+    quantities, unmatched, ambiguous, citations, unresolved, passages
 FROM assessments WHERE execution_pk = {_WANTED} ORDER BY execution_pk, answer_id, evaluator
 """
 
@@ -123,15 +135,32 @@ SELECT execution_pk, answer_id, revision, answer_digest
 FROM assessments WHERE execution_pk = {_WANTED} AND evaluator = %(evaluator)s
 """
 
-_COUNTS = f"""
+# Verdicts of an evaluator that names the answers are read where an execution has several.
+_FAILING = f"""
 WITH latest AS MATERIALIZED (
     SELECT execution_pk FROM occurrences WHERE group_pk = %(group)s
     ORDER BY occurred_at DESC, execution_pk DESC LIMIT %(limit)s
 ), assessed AS MATERIALIZED (
-    SELECT l.execution_pk, a.* FROM latest l CROSS JOIN LATERAL (
-        SELECT outcome, quantities, unmatched, ambiguous, citations, unresolved FROM assessments
+    SELECT l.execution_pk, a.*, count(*) OVER (PARTITION BY l.execution_pk) AS siblings
+    FROM latest l CROSS JOIN LATERAL (
+        SELECT answer_id, outcome, quantities, unmatched, ambiguous, citations, unresolved, passages FROM assessments
         WHERE execution_pk = l.execution_pk AND evaluator = '{GROUNDING}' OFFSET 0) a
-), bare AS (
+), judged AS MATERIALIZED (
+    SELECT a.execution_pk, a.answer_id, bool_or(e.passed IS FALSE) AS has_failed
+    FROM assessed a JOIN failure_groups g ON g.pk = %(group)s
+    JOIN events e ON e.execution_pk = a.execution_pk AND e.event_type = 'eval_score'
+        AND e.evaluator_id = g.evaluator_id AND e.metric_type = g.metric_type
+        AND left(e.payload ->> 'answer_id', {MAX_ID_CHARS}) = a.answer_id
+    WHERE a.siblings > 1 GROUP BY a.execution_pk, a.answer_id
+), failing AS MATERIALIZED (
+    SELECT a.* FROM assessed a
+    LEFT JOIN (SELECT execution_pk, bool_or(has_failed) AS have_failed FROM judged GROUP BY execution_pk) x
+        USING (execution_pk)
+    LEFT JOIN judged j USING (execution_pk, answer_id)
+    WHERE have_failed IS NULL OR j.has_failed OR NOT have_failed AND j.has_failed IS NOT NULL
+)"""
+
+_COUNTS = f"""{_FAILING}, bare AS (
     SELECT EXISTS (SELECT FROM events e WHERE e.execution_pk = l.execution_pk AND e.event_type = 'answer') AS has_answer
     FROM latest l WHERE NOT EXISTS (SELECT FROM assessed a WHERE a.execution_pk = l.execution_pk)
 )
@@ -143,8 +172,10 @@ SELECT (SELECT count(*) FROM latest) AS executions,
     count(*) FILTER (WHERE citations > 0) AS with_citations,
     count(*) FILTER (WHERE outcome = 'violated') AS violated,
     count(*) FILTER (WHERE outcome = 'needs_review') AS needs_review,
+    count(*) FILTER (WHERE outcome = 'violated' AND passages = 0) AS violated_without_passages,
+    count(*) FILTER (WHERE outcome = 'met' AND passages = 0) AS met_without_passages,
     {", ".join(f"count(*) FILTER (WHERE {condition}) AS {name}" for name, condition in FINDINGS.items())}
-FROM assessed
+FROM failing
 """
 
 
@@ -186,3 +217,12 @@ def counts_of_group(
     parameters = {"group": group_pk, "limit": limit}
     row = connection.exec_driver_sql(_COUNTS, parameters).mappings().one()
     return GroupCounts(**row)
+
+
+def executions_with(
+    connection: Connection, group_pk: int, finding: str, limit: int = COUNTED_EXECUTIONS
+) -> list[int]:
+    """List those of a group's `limit` latest executions that have a failing answer with a finding, one of FINDINGS."""
+    statement = f"{_FAILING} SELECT DISTINCT execution_pk FROM failing WHERE {FINDINGS[finding]}"
+    parameters = {"group": group_pk, "limit": limit}
+    return list(connection.exec_driver_sql(statement, parameters).scalars())

@@ -11,9 +11,12 @@ from typing import Any, Literal
 
 from msgspec import Struct
 from sqlalchemy import (
+    BigInteger,
     ColumnElement,
     Select,
+    any_,
     bindparam,
+    cast,
     exists,
     func,
     insert,
@@ -22,9 +25,10 @@ from sqlalchemy import (
     true,
     update,
 )
+from sqlalchemy.dialects.postgresql import ARRAY
 
 from mesedi_server.errors import NotFoundError
-from mesedi_server.store import audit_log, group_findings
+from mesedi_server.store import assessments, audit_log
 from mesedi_server.store.database import Connection
 from mesedi_server.store.paging import Page, Paging
 from mesedi_server.store.tables import (
@@ -216,7 +220,10 @@ def members_page(
     connection: Connection, group_pk: int, paging: Paging, finding: str | None = None
 ) -> Page[Member]:
     """List a group's executions, the latest first: all, or those that a number of its sums is made of."""
-    wanted = group_findings.members_with(connection, group_pk, finding) if finding else []
+    wanted = []
+    if finding is not None:
+        chosen = assessments.executions_with(connection, group_pk, finding)
+        wanted = [_o.execution_pk == any_(cast(chosen, ARRAY(BigInteger)))]
     statement = (
         _MEMBERS_OF.where(_o.group_pk == group_pk, *wanted)
         .where(*paging.after(_MEMBERS, _o.occurred_at, _o.execution_pk))

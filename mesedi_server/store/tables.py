@@ -531,6 +531,7 @@ assessments = Table(
     _needed("ambiguous", Integer(), "0"),
     _needed("citations", Integer(), "0"),
     _needed("unresolved", Integer(), "0"),
+    Column("passages", Integer),
     _time("assessed_at", required=True, now=True),
     # With all that a group's sums are made of: the rows themselves are wide and lie apart.
     UniqueConstraint(
@@ -544,6 +545,7 @@ assessments = Table(
             "ambiguous",
             "citations",
             "unresolved",
+            "passages",
         ],
     ),
     Index("ix_assessments_recent", "project_pk", text("assessed_at DESC")),

@@ -1,8 +1,11 @@
 """A group's page reads indexes alone: sums over a thousand executions no longer fetch a thousand rows that lie apart.
 
+Assessments say how many passages an answer had; nobody knows it of older ones, which is null.
+
 Built beside the running server; an index that a broken attempt left behind is dropped first.
 """
 
+import sqlalchemy as sa
 from alembic import op
 
 revision = "0006"
@@ -14,10 +17,11 @@ _PAIR = ["project_pk", "evaluator_id", "metric_type", "execution_pk"]
 _MEANS = ["mean", "measured", "failed", "higher_is_better", "raw_out_of_range"]
 _ASSESSED = "uq_assessments_execution_pk_answer_id_evaluator"
 _ANSWER = ["execution_pk", "answer_id", "evaluator"]
-_SUMS = ["outcome", "quantities", "unmatched", "ambiguous", "citations", "unresolved"]
+_SUMS = ["outcome", "quantities", "unmatched", "ambiguous", "citations", "unresolved", "passages"]
 
 
 def upgrade() -> None:
+    op.add_column("assessments", sa.Column("passages", sa.Integer(), nullable=True))
     with op.get_context().autocommit_block():
         _build("ix_score_rollups_means", "score_rollups", _PAIR, _MEANS)
         _drop("ix_score_rollups_pair", "score_rollups")
@@ -31,6 +35,7 @@ def downgrade() -> None:
         _drop("ix_score_rollups_means", "score_rollups")
         _build("ix_assessments_sums", "assessments", _ANSWER, unique=True)
     _replace_constraint()
+    op.drop_column("assessments", "passages")
 
 
 def _build(

@@ -22,6 +22,11 @@ def counts(answers: int, **some: int) -> GroupCounts:
         ({"violated": 80, "untraced": 39}, "prompt"),
         ({"violated": 80, "untraced": 40}, "retrieval"),
         ({"violated": 40, "untraced": 20, "missing_evidence": 15}, "retrieval"),
+        # Without a passage there was nothing to lean on, whatever was found or not.
+        ({"violated": 50, "violated_without_passages": 50, "without_passages": 50}, "retrieval"),
+        ({"met": 50, "met_without_passages": 50, "without_passages": 50}, "retrieval"),
+        ({"not_applicable": 50, "without_passages": 50}, "retrieval"),
+        ({"violated": 80, "violated_without_passages": 39, "without_passages": 39}, "prompt"),
         # Level: what the others would hide goes first.
         ({"violated": 40, "met": 40}, "prompt"),
         ({"violated": 40, "missing_evidence": 40}, "retrieval"),

@@ -40,6 +40,18 @@ def test_a_failing_answer_is_traced_to_its_passages(pipeline):
     assert row.content["citations"][1] == {"quote": "[3]", "index": 3, "source_id": None}
 
 
+@pytest.mark.parametrize(
+    ("context", "passages"),
+    [({"passages": ["Take 5 mg.", "For 3 days."]}, 2), ({"passages": []}, 0), (None, None)],
+)
+def test_it_is_known_how_many_passages_an_answer_had(pipeline, context, passages):
+    fail(pipeline, make_answer(context=context))
+
+    assess(pipeline)
+
+    assert assessed(pipeline)["a"].passages == passages
+
+
 def test_what_is_found_does_not_depend_on_how_it_came(pipeline):
     """Answers before and after the scores, examined in one go or one after the other."""
     fail(pipeline, make_answer(), execution_id="exec-together")

@@ -1,13 +1,10 @@
 """What evaluators said is kept once an answer and evaluator, and summed up over a group's latest executions."""
 
 import pytest
-from sqlalchemy import func, select
 
 from mesedi_server.store import assessments, failure_groups
 from mesedi_server.store.assessments import FINDINGS, AssessmentRow
-from mesedi_server.store.group_findings import members_with
 from mesedi_server.store.paging import Paging
-from mesedi_server.store.tables import occurrences
 from tests.factories import make_event, make_score
 from tests.server.detection.pipelines import make_pipeline
 
@@ -95,6 +92,9 @@ def test_a_group_is_summed_up(pipeline, make_row):
         unmatched=1,
         unresolved=1,
         untraced=0,
+        without_passages=0,
+        violated_without_passages=0,
+        met_without_passages=0,
         ambiguous=1,
         missing_evidence=1,
         met=0,
@@ -126,6 +126,7 @@ ONE_OF_EACH = [
     {"outcome": "met", "quantities": 1},
     {"outcome": "met", "citations": 1},
     {"outcome": "not_applicable"},
+    {"outcome": "not_applicable", "passages": 0},
     {"outcome": "invalid"},
 ]
 
@@ -160,15 +161,40 @@ def test_a_number_leads_to_the_executions_that_it_was_summed_over(pipeline, make
 
     with pipeline.connection() as connection:
         group_pk = pipeline.group().pk
-        wanted = members_with(connection, group_pk, "unmatched", limit=3)
-        led = connection.execute(
-            select(func.count())
-            .select_from(occurrences)
-            .where(occurrences.c.group_pk == group_pk, *wanted)
-        ).scalar_one()
+        led = assessments.executions_with(connection, group_pk, "unmatched", limit=3)
         counts = assessments.counts_of_group(connection, group_pk, limit=3)
 
-    assert led == counts.unmatched == 1
+    assert len(led) == counts.unmatched == 1
+
+
+@pytest.mark.parametrize(
+    ("scores", "expected"),
+    [
+        ([make_score(0.2)], {"a", "b", "c"}),
+        ([make_score(0.2, answer_id="a"), make_score(0.3, answer_id="b")], {"a", "b"}),
+        (
+            [
+                make_score(0.9, answer_id="a", passed=True),
+                make_score(0.1, answer_id="b", passed=False),
+                make_score(0.1, False, "ragas/another", answer_id="c"),
+            ],
+            {"b"},
+        ),
+        ([make_score(0.2, answer_id="gone", passed=False)], {"a", "b", "c"}),
+    ],
+    ids=["names none", "names some", "failed one", "names another"],
+)
+def test_of_several_answers_those_count_that_the_evaluator_failed(
+    pipeline, make_row, scores, expected
+):
+    pipeline.run("exec-1", *scores)
+    put(pipeline, *(make_row("exec-1", answer_id=name, unmatched=1) for name in "abc"))
+
+    with pipeline.connection() as connection:
+        group_pk = pipeline.group().pk
+        counts = assessments.counts_of_group(connection, group_pk)
+
+    assert (counts.answers, counts.unmatched) == (len(expected), len(expected))
 
 
 def test_nothing_is_put_for_no_rows(pipeline):
