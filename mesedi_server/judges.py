@@ -12,7 +12,7 @@ from evaluators.errors import FactoryError
 from mesedi_server import sealing
 from mesedi_server.config import Settings
 from mesedi_server.errors import ConflictError, RefusedError
-from mesedi_server.judging import key_context, why_not
+from mesedi_server.judging import key_context, revision_of, why_not
 from mesedi_server.schemas.group_states import clean
 from mesedi_server.sealing import NoSecretKeyError
 from mesedi_server.store import audit_log, judge_calls, judge_settings, judge_work
@@ -143,10 +143,16 @@ def change(
     )
 
 
+def count_earlier(connection: Connection, project: Project, *, days: int) -> judge_work.Earlier:
+    """Count the failing executions of the last `days` days that the judge as it is set now does not know."""
+    revision = revision_of(judge_settings.of_project(connection, project.pk))
+    return judge_work.count_earlier(connection, project.pk, days=days, revision=revision)
+
+
 def queue_earlier(
     connection: Connection, project: Project, *, days: int, actor: str
 ) -> judge_work.Earlier:
-    """Queue failing answers of the last days that were there before the judge was to see them.
+    """Queue failing answers of the last days that the judge as it is set now does not know.
 
     Nobody but a person starts this: what is stored already was recorded before anybody decided to send it elsewhere.
 
@@ -166,7 +172,9 @@ def queue_earlier(
     settings = judge_settings.locked(connection, project.pk)
     if settings is None or not settings.is_on:
         raise ConflictError("the judge is off; switch it on first")
-    queued = judge_work.queue_earlier(connection, project.pk, days=days)
+    queued = judge_work.queue_earlier(
+        connection, project.pk, days=days, revision=revision_of(settings)
+    )
     details = {
         "days": days,
         "executions": queued.fitting_executions,

@@ -6,6 +6,7 @@ from typing import Any
 
 from evaluators import evidence, faithfulness, ledger
 from evaluators import verdicts as texts
+from evaluators.canonical import text_digest
 from evaluators.counting import counted
 from evaluators.evidence import Bundle, MissingEvidence
 from evaluators.faithfulness import Assessment, Verdict
@@ -53,6 +54,11 @@ class Conclusion:
     def scores(self) -> list[JudgeScore]:
         """Return the scores that it makes."""
         return [] if self.assessment is None else list(_scores(self.assessment))
+
+
+def revision(judge: str) -> str:
+    """Name the revision of assessments by a judge, whose contract is given as `ledger.contract_json` writes it."""
+    return f"{EVALUATOR_REVISION} {text_digest(judge)}"
 
 
 def question(payload: dict[str, Any]) -> Question | Conclusion:

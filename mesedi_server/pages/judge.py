@@ -116,7 +116,7 @@ def _days(given: Mapping[str, str]) -> int:
 
 def _earlier(visit: Visit) -> dict[str, Any]:
     days = _days(request.args)
-    found = judge_work.count_earlier(visit.connection, visit.project.pk, days=days)
+    found = judges.count_earlier(visit.connection, visit.project, days=days)
     return {"days": days, "found": found}
 
 
