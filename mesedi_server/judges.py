@@ -17,7 +17,7 @@ from mesedi_server.schemas.group_states import clean
 from mesedi_server.sealing import NoSecretKeyError
 from mesedi_server.store import audit_log, judge_calls, judge_settings, judge_work
 from mesedi_server.store.database import Connection
-from mesedi_server.store.judge_calls import Spent, Unknown
+from mesedi_server.store.judge_calls import Replies, Spent, Unknown
 from mesedi_server.store.judge_settings import JudgeSettings, NewKey
 from mesedi_server.store.projects import Project
 
@@ -67,6 +67,8 @@ class Standing:
     """Calls whose outcome nobody knows, the newest."""
     last_reply_at: datetime | None
     """When the judge replied last."""
+    replies: Replies
+    """Of the last 24 hours, by the judge as it is set now."""
 
     @property
     def why_not(self) -> str | None:
@@ -99,12 +101,14 @@ class Standing:
 
 def standing(connection: Connection, project_pk: int) -> Standing:
     """Read how a project's judge is doing."""
+    settings = judge_settings.of_project(connection, project_pk)
     return Standing(
-        judge_settings.of_project(connection, project_pk),
+        settings,
         judge_calls.spent(connection, project_pk),
         judge_work.count(connection, project_pk),
         *judge_calls.unknown(connection, project_pk),
         judge_calls.last_reply_at(connection, project_pk),
+        judge_calls.latest_replies(connection, project_pk, revision=revision_of(settings)),
     )
 
 

@@ -119,6 +119,7 @@ def _doing(standing: Standing) -> dict[str, Any]:
         "unknown_count": standing.unknown_count,
         "unknown": standing.unknown,
         "last_reply_at": standing.last_reply_at,
+        "replies": standing.replies,
     }
 
 

@@ -379,6 +379,79 @@ def test_the_page_tells_what_happened_last_and_forgets_it_once_a_call_works(judg
     )
 
 
+def fitting_but_for(useless):
+    """Answer with a verdict, but for answers that have one of these texts: with words that are none."""
+
+    def respond(handler):
+        prompt = handler.asked["messages"][1]["content"]
+        is_useless = any(text in prompt for text in useless)
+        handler.reply(200, answer("Fine by me.")) if is_useless else fitting(handler)
+
+    return respond
+
+
+def test_the_page_warns_when_most_replies_are_no_verdict(judged, staff, page):
+    with judge_server(fitting_but_for(["Take 1", "Take 2"])) as server:
+        judged.set_judge(server.url)
+        for number in (1, 2, 3):
+            judged.give(f"exec-{number}", text=f"Take {number} mg.")
+        judged.judge()
+        mostly, told = (
+            staff.browser("viewer").open(page).text,
+            judged.tenant.read.get("/project/judge"),
+        )
+        judged.give("exec-4", text="Take 4 mg.")
+        judged.judge()
+        half = staff.browser("viewer").open(page).text
+        judged.set_judge(server.url, model="another")
+        other = staff.browser("viewer").open(page).text
+
+    assert "2 of the last 3 replies were no verdict. The newest: " in mostly
+    assert "is not one JSON object and nothing else" in mostly
+    assert told.json["replies"]["count"] == 3
+    assert told.json["replies"]["without_verdict"] == 2
+    assert "JSON" in told.json["replies"]["last_reason"]
+    assert "replies were no verdict" not in half
+    assert "Replies of 24 hours that were no verdict 2 of 4" in half
+    assert "Replies of 24 hours that were no verdict 0 of 0" in other
+
+
+def test_only_replies_of_the_judge_and_of_the_last_day_are_counted(judged):
+    def respond(handler):
+        is_lost = "Take 3" in handler.asked["messages"][1]["content"]
+        handler.reply(500, b"") if is_lost else handler.reply(200, answer("Fine by me."))
+
+    with judge_server(respond) as server:
+        judged.set_judge(server.url)
+        for number in (1, 2, 3):
+            judged.give(f"exec-{number}", text=f"Take {number} mg.")
+        judged.give("exec-4", context={})
+        until(lambda: judged.judge() or judged.waiting() == 0)
+    judged.run(
+        "UPDATE judge_calls SET started_at = now() - interval '25 hours'"
+        f" WHERE project_pk = {judged.pk} AND execution_id = 'exec-1'"
+    )
+    call = judged.tenant.read.get("/project/judge").json["unknown"][0]
+    content = {"reason": "its log", "reply": "Fine by me, too."}
+    judged.tenant.admin.post(f"/project/judge/calls/{call['call_id']}/settle", content)
+    judged.judge()
+
+    assert judged.outcomes() == ["invalid", "invalid", "invalid", "missing_evidence"]
+    replies = judged.tenant.read.get("/project/judge").json["replies"]
+    assert (replies["count"], replies["without_verdict"]) == (1, 1)
+
+
+def test_a_judge_that_has_said_nothing_is_not_warned_of(judged, staff, page):
+    judged.set_judge(URL)
+
+    assert "no verdict." not in staff.browser("viewer").open(page).text
+    assert judged.tenant.read.get("/project/judge").json["replies"] == {
+        "count": 0,
+        "without_verdict": 0,
+        "last_reason": None,
+    }
+
+
 def test_every_failure_of_a_judge_has_words():
     classes = [each for each in vars(errors).values() if isinstance(each, type)]
     names = {each.__name__ for each in classes} - {"JudgeCallError"}
