@@ -11,7 +11,7 @@ from evaluators.adapters import OpenAIChat, posting
 from evaluators.errors import FactoryError
 from mesedi_server import sealing
 from mesedi_server.config import Settings
-from mesedi_server.errors import ConflictError, RefusedError
+from mesedi_server.errors import ConflictError, FieldsRefusedError
 from mesedi_server.judging import key_context, revision_of, why_not
 from mesedi_server.schemas.group_states import clean
 from mesedi_server.sealing import NoSecretKeyError
@@ -22,7 +22,7 @@ from mesedi_server.store.judge_settings import JudgeSettings, NewKey
 from mesedi_server.store.projects import Project
 
 NOWHERE_TO_KEEP_IT = (
-    "key: this server has no secret key to encrypt it with. Whoever runs the server sets"
+    "this server has no secret key to encrypt it with. Whoever runs the server sets"
     " MESEDI_SECRET_KEY (docs/settings.md) and starts it again"
 )
 
@@ -133,7 +133,7 @@ def change(
         Whether anything was changed.
 
     Raises:
-        RefusedError: the address is none, or not allowed; the key cannot be kept, or belongs to another address.
+        FieldsRefusedError: the address is none, or not allowed; the key cannot be kept, or belongs to another address.
     """
     check_address(given["url"], given["model"], private_judges=server.private_judges)
     key = given.get("key")
@@ -201,22 +201,23 @@ def check_address(url: str, model: str, *, private_judges: bool) -> None:
     Names are not looked up here: where they lead is checked whenever a judge is connected to.
 
     Raises:
-        RefusedError: it is such an address.
+        FieldsRefusedError: it is such an address.
     """
     try:
         OpenAIChat(url, model)
     except FactoryError as error:
-        raise RefusedError(f"url: {str(error).replace('base_url', 'the address')}") from error
+        fault = str(error).replace("base_url", "the address")
+        raise FieldsRefusedError({"url": fault}) from error
     if private_judges:
         return
     address = urlsplit(url)
     host = (address.hostname or "").rstrip(".")
     if host == "localhost" or host.endswith(".localhost") or _is_private(host):
-        raise RefusedError(
-            "url: a private address. Whoever runs the server allows them with MESEDI_PRIVATE_JUDGES"
-        )
+        fault = "a private address. Whoever runs the server allows them with MESEDI_PRIVATE_JUDGES"
+        raise FieldsRefusedError({"url": fault})
     if address.scheme != "https":
-        raise RefusedError("url: https, please: answers and key must not travel in clear")
+        fault = "https, please: answers and key must not travel in clear"
+        raise FieldsRefusedError({"url": fault})
 
 
 def settle(
@@ -234,11 +235,11 @@ def settle(
     Raises:
         NotFoundError: there is no such call.
         ConflictError: its outcome is known.
-        RefusedError: the reason is blank.
+        FieldsRefusedError: the reason is blank.
     """
     reason = clean(given["reason"])
     if not reason:
-        raise RefusedError("reason: must not be blank")
+        raise FieldsRefusedError({"reason": "must not be blank"})
     outcome = ledger.settled(given["reply"])
     judge_calls.settle(connection, project, call_id, outcome, reason, actor=actor)
 
@@ -261,5 +262,5 @@ def _sealed(key: str, project: Project, secret: str) -> NewKey:
     try:
         sealed = sealing.seal(secret, key, key_context(project))
     except NoSecretKeyError as error:
-        raise RefusedError(NOWHERE_TO_KEEP_IT) from error
+        raise FieldsRefusedError({"key": NOWHERE_TO_KEEP_IT}) from error
     return NewKey(sealed, judge_settings.hint_of(key))

@@ -86,7 +86,7 @@ def conclude(asked: Question, call: Call, min_correctness: int) -> Conclusion:
         text = texts.whole_text(ledger.read_reply(call.reply))
         verdict = faithfulness.read_verdict(text, asked.answer, asked.bundle)
     except InvalidVerdictError as error:
-        return Conclusion("invalid", storable(f"the verdict {error.reason}")[:_REASON_CHARS])
+        return Conclusion("invalid", storable(error.sentence)[:_REASON_CHARS])
     assessment = faithfulness.assess(verdict, min_correctness)
     return Conclusion(assessment.outcome, assessment=assessment)
 

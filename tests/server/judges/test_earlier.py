@@ -251,7 +251,7 @@ def test_the_page_says_how_many_it_would_send_before_it_does(judged, staff, page
     assert "Queued." in queued.text
     assert "Answers that wait 2 of at most 1000" in queued.text
     assert "does not know 0 failing executions" in again.text
-    assert "days: " in admin.open(f"{page}?days=0").text
+    assert "Failing executions of the last days: " in admin.open(f"{page}?days=0").text
 
 
 def test_others_and_projects_whose_judge_is_off_have_no_such_form(judged, staff, page):

@@ -10,10 +10,12 @@ from evaluators.adapters import errors
 from evaluators.errors import FactoryError
 from evaluators.ledger import ABANDONED
 from mesedi_server import judges, runtime
+from mesedi_server.pages.judge import LABELS
+from mesedi_server.schemas import judges as schema
 from mesedi_server.sealing import NoSecretKeyError, WrongSecretKeyError
 from tests.evaluators.chat_server import answer
 from tests.evaluators.judge import verdict
-from tests.server.judges.asking import KEY, RULES, fitting, judge_server, until
+from tests.server.judges.asking import KEY, RULES, fitting, judge_server, saying, until
 
 URL = "https://judge.example.com/v1"
 WANTED = {"url": URL, "model": "judge-1", "is_on": True, "key": KEY}
@@ -208,6 +210,53 @@ def test_the_form_sets_the_judge_and_gives_no_key_back(judged, staff, page):
     assert "https://other.example.com" in faulty.html
     assert KEY not in saved.html + faulty.html
     assert (judged.state().url, judged.state().calls_per_day) == (URL, 7)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"url": "http://judge.example.com/v1"}, "Address: https, please: answers and key must"),
+        ({"url": "judge.example.com"}, "Address: the address"),
+        (
+            {"cost_per_day": "1"},
+            "Cost of a call, at most: needed, since there is a budget in money.",
+        ),
+        ({"calls_per_day": "-1"}, "Calls a day, at most: "),
+        ({"answers": "sample", "sample_percent": "0"}, "Percent of a sample: from 1 to 100."),
+    ],
+)
+def test_a_refused_form_names_its_fields_as_it_shows_them(
+    judged, staff, page, server_settings, changes, words
+):
+    server_settings(private_judges=False)
+    admin = staff.browser("admin")
+    wanted = {"url": URL, "model": "judge-1", "key": KEY} | changes
+
+    refused = admin.send(admin.open(page).form_with("Save"), "Save", **wanted)
+
+    assert f"Not saved: {words}" in refused.text
+    assert "The key is not kept from one try to the next: enter it again." in refused.text
+    assert ".." not in refused.text
+    assert not any(f"{name}:" in refused.text for name in schema.SETTINGS.fields)
+    assert KEY not in refused.html
+
+
+def test_a_refused_form_without_a_key_speaks_of_none(judged, staff, page):
+    judged.set_judge(URL)
+    admin = staff.browser("admin")
+    wanted = {"calls_per_day": "-1", "remove_key": "1"}
+
+    refused = admin.send(admin.open(page).form_with("Save"), "Save", **wanted)
+
+    assert "Not saved: Calls a day, at most: " in refused.text
+    assert "from one try to the next" not in refused.text
+    assert 'name="remove_key" value="1" checked' in refused.html
+
+
+def test_every_field_of_the_judges_forms_has_a_label():
+    schemas = (schema.SETTINGS, schema.SETTLEMENT, schema.EARLIER)
+
+    assert set(LABELS) == {name for one in schemas for name in one.fields}
 
 
 def test_another_project_sees_nothing(judged, make_tenant):
@@ -414,6 +463,21 @@ def test_the_page_warns_when_most_replies_are_no_verdict(judged, staff, page):
     assert "replies were no verdict" not in half
     assert "Replies of 24 hours that were no verdict 2 of 4" in half
     assert "Replies of 24 hours that were no verdict 0 of 0" in other
+
+
+def test_an_answer_says_why_its_verdict_cannot_be_used(judged, staff):
+    with judge_server(saying(correctness=11)) as server:
+        judged.set_judge(server.url)
+        judged.give()
+        judged.judge()
+
+    address = f"/p/{judged.tenant.project.project_id}/executions/exec-1"
+    text = staff.browser("viewer").open(address).text
+
+    assert (
+        "Faithfulness could not be assessed: the verdict cannot be used: correctness must be an"
+        in text
+    )
 
 
 def test_only_replies_of_the_judge_and_of_the_last_day_are_counted(judged):
