@@ -89,7 +89,7 @@ def _read(criterion: Criterion, material: Material, reply: JudgeReply, call_id: 
     try:
         return read(criterion, material, verdicts.whole_text(reply), call_id)
     except InvalidVerdictError as error:
-        return Finding("invalid", f"the verdict {error.reason}", call_id=call_id)
+        return Finding("invalid", error.sentence, call_id=call_id)
 
 
 def _read_rubric(criterion: Criterion, material: Material, text: str, call_id: str) -> Finding:

@@ -181,7 +181,7 @@ def _check(
 def _plain(returned: object) -> object:
     """Refuse text, which `parse` would read: a function returns an object."""
     if isinstance(returned, str):
-        raise InvalidVerdictError("is text")
+        raise InvalidVerdictError("is text", is_object=False)
     return returned
 
 

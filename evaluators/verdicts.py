@@ -22,10 +22,17 @@ _MANY = 64
 
 
 class InvalidVerdictError(ValueError):
-    """A verdict that cannot be taken; `reason` says why in a few words."""
+    """A verdict that cannot be taken; `reason` says why in a few words, `sentence` in a whole one.
 
-    def __init__(self, reason: str) -> None:
+    Args:
+        reason: why.
+        is_object: whether it was at least a JSON object; of anything else the reason goes on after
+            "the verdict".
+    """
+
+    def __init__(self, reason: str, *, is_object: bool = True) -> None:
         self.reason = reason
+        self.sentence = f"the verdict {'cannot be used: ' if is_object else ''}{reason}"
         super().__init__(reason)
 
 
@@ -58,17 +65,17 @@ def parse(reply: object) -> dict[str, Any]:
     that an object repeats, what JSON does not know, half a surrogate pair, nesting without end.
     """
     if isinstance(reply, str) and not reply.strip():
-        raise InvalidVerdictError("is empty")
+        raise InvalidVerdictError("is empty", is_object=False)
     try:
         value = _loaded(reply) if isinstance(reply, str) else reply
         if isinstance(value, dict):
             canonical(value).encode()
     except (ValueError, TypeError, RecursionError) as error:
-        raise InvalidVerdictError(_reason(error)) from error
+        raise InvalidVerdictError(_reason(error), is_object=False) from error
     if not isinstance(value, dict):
-        raise InvalidVerdictError("is not a JSON object")
+        raise InvalidVerdictError("is not a JSON object", is_object=False)
     if repeats(value):
-        raise InvalidVerdictError("repeats a field")
+        raise InvalidVerdictError("repeats a field", is_object=False)
     return value
 
 

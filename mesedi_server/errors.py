@@ -6,10 +6,13 @@ MesediError
 ├── SchemaError             the database's schema is not the code's
 ├── RefusedError            a request that can't be taken: 4xx, never retried
 │   ├── DataRefusedError    400, see store.database
+│   ├── FieldsRefusedError  400
 │   ├── NotFoundError       404
 │   └── ConflictError       409
 └── UnavailableError        trouble that passes: 503 with Retry-After
 """
+
+from collections.abc import Mapping
 
 
 class MesediError(Exception):
@@ -38,6 +41,24 @@ class RefusedError(MesediError):
     def __init__(self, reason: str, status: int = 400) -> None:
         super().__init__(reason)
         self.status = status
+
+
+class FieldsRefusedError(RefusedError):
+    """Fields of the request cannot be taken.
+
+    Args:
+        faults: what is wrong, by field.
+    """
+
+    def __init__(self, faults: Mapping[str, str]) -> None:
+        self._faults = faults
+        super().__init__(self.in_words({}))
+
+    def in_words(self, labels: Mapping[str, str]) -> str:
+        """Say what is wrong, with the labels that a form gives its fields."""
+        return "; ".join(
+            f"{labels.get(name, name)}: {fault}" for name, fault in self._faults.items()
+        )
 
 
 class NotFoundError(RefusedError):

@@ -11,18 +11,18 @@ from evaluators.adapters import OpenAIChat, posting
 from evaluators.errors import FactoryError
 from mesedi_server import sealing
 from mesedi_server.config import Settings
-from mesedi_server.errors import ConflictError, RefusedError
-from mesedi_server.judging import key_context, why_not
+from mesedi_server.errors import ConflictError, FieldsRefusedError
+from mesedi_server.judging import key_context, revision_of, why_not
 from mesedi_server.schemas.group_states import clean
 from mesedi_server.sealing import NoSecretKeyError
 from mesedi_server.store import audit_log, judge_calls, judge_settings, judge_work
 from mesedi_server.store.database import Connection
-from mesedi_server.store.judge_calls import Spent, Unknown
+from mesedi_server.store.judge_calls import Replies, Spent, Unknown
 from mesedi_server.store.judge_settings import JudgeSettings, NewKey
 from mesedi_server.store.projects import Project
 
 NOWHERE_TO_KEEP_IT = (
-    "key: this server has no secret key to encrypt it with. Whoever runs the server sets"
+    "this server has no secret key to encrypt it with. Whoever runs the server sets"
     " MESEDI_SECRET_KEY (docs/settings.md) and starts it again"
 )
 
@@ -67,6 +67,8 @@ class Standing:
     """Calls whose outcome nobody knows, the newest."""
     last_reply_at: datetime | None
     """When the judge replied last."""
+    replies: Replies
+    """Of the last 24 hours, by the judge as it is set now."""
 
     @property
     def why_not(self) -> str | None:
@@ -99,12 +101,14 @@ class Standing:
 
 def standing(connection: Connection, project_pk: int) -> Standing:
     """Read how a project's judge is doing."""
+    settings = judge_settings.of_project(connection, project_pk)
     return Standing(
-        judge_settings.of_project(connection, project_pk),
+        settings,
         judge_calls.spent(connection, project_pk),
         judge_work.count(connection, project_pk),
         *judge_calls.unknown(connection, project_pk),
         judge_calls.last_reply_at(connection, project_pk),
+        judge_calls.latest_replies(connection, project_pk, revision=revision_of(settings)),
     )
 
 
@@ -129,7 +133,7 @@ def change(
         Whether anything was changed.
 
     Raises:
-        RefusedError: the address is none, or not allowed; the key cannot be kept, or belongs to another address.
+        FieldsRefusedError: the address is none, or not allowed; the key cannot be kept, or belongs to another address.
     """
     check_address(given["url"], given["model"], private_judges=server.private_judges)
     key = given.get("key")
@@ -143,10 +147,16 @@ def change(
     )
 
 
+def count_earlier(connection: Connection, project: Project, *, days: int) -> judge_work.Earlier:
+    """Count the failing executions of the last `days` days that the judge as it is set now does not know."""
+    revision = revision_of(judge_settings.of_project(connection, project.pk))
+    return judge_work.count_earlier(connection, project.pk, days=days, revision=revision)
+
+
 def queue_earlier(
     connection: Connection, project: Project, *, days: int, actor: str
 ) -> judge_work.Earlier:
-    """Queue failing answers of the last days that were there before the judge was to see them.
+    """Queue failing answers of the last days that the judge as it is set now does not know.
 
     Nobody but a person starts this: what is stored already was recorded before anybody decided to send it elsewhere.
 
@@ -166,7 +176,9 @@ def queue_earlier(
     settings = judge_settings.locked(connection, project.pk)
     if settings is None or not settings.is_on:
         raise ConflictError("the judge is off; switch it on first")
-    queued = judge_work.queue_earlier(connection, project.pk, days=days)
+    queued = judge_work.queue_earlier(
+        connection, project.pk, days=days, revision=revision_of(settings)
+    )
     details = {
         "days": days,
         "executions": queued.fitting_executions,
@@ -189,22 +201,23 @@ def check_address(url: str, model: str, *, private_judges: bool) -> None:
     Names are not looked up here: where they lead is checked whenever a judge is connected to.
 
     Raises:
-        RefusedError: it is such an address.
+        FieldsRefusedError: it is such an address.
     """
     try:
         OpenAIChat(url, model)
     except FactoryError as error:
-        raise RefusedError(f"url: {str(error).replace('base_url', 'the address')}") from error
+        fault = str(error).replace("base_url", "the address")
+        raise FieldsRefusedError({"url": fault}) from error
     if private_judges:
         return
     address = urlsplit(url)
     host = (address.hostname or "").rstrip(".")
     if host == "localhost" or host.endswith(".localhost") or _is_private(host):
-        raise RefusedError(
-            "url: a private address. Whoever runs the server allows them with MESEDI_PRIVATE_JUDGES"
-        )
+        fault = "a private address. Whoever runs the server allows them with MESEDI_PRIVATE_JUDGES"
+        raise FieldsRefusedError({"url": fault})
     if address.scheme != "https":
-        raise RefusedError("url: https, please: answers and key must not travel in clear")
+        fault = "https, please: answers and key must not travel in clear"
+        raise FieldsRefusedError({"url": fault})
 
 
 def settle(
@@ -222,11 +235,11 @@ def settle(
     Raises:
         NotFoundError: there is no such call.
         ConflictError: its outcome is known.
-        RefusedError: the reason is blank.
+        FieldsRefusedError: the reason is blank.
     """
     reason = clean(given["reason"])
     if not reason:
-        raise RefusedError("reason: must not be blank")
+        raise FieldsRefusedError({"reason": "must not be blank"})
     outcome = ledger.settled(given["reply"])
     judge_calls.settle(connection, project, call_id, outcome, reason, actor=actor)
 
@@ -249,5 +262,5 @@ def _sealed(key: str, project: Project, secret: str) -> NewKey:
     try:
         sealed = sealing.seal(secret, key, key_context(project))
     except NoSecretKeyError as error:
-        raise RefusedError(NOWHERE_TO_KEEP_IT) from error
+        raise FieldsRefusedError({"key": NOWHERE_TO_KEEP_IT}) from error
     return NewKey(sealed, judge_settings.hint_of(key))

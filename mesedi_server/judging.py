@@ -17,7 +17,6 @@ from evaluators.adapters.errors import JudgeCallError
 from evaluators.errors import FactoryError
 from evaluators.judges import Judge, JudgeRequest
 from evaluators.ledger import UNKNOWN_OUTCOME, Budget, Outcome, Spending
-from evaluators.version import EVALUATOR_REVISION
 from mesedi_server import sealing, verdicts
 from mesedi_server.assessing import answer_digest
 from mesedi_server.errors import UnavailableError
@@ -33,7 +32,7 @@ from mesedi_server.store import (
 )
 from mesedi_server.store.assessments import FAITHFULNESS, AssessmentRow
 from mesedi_server.store.database import Connection, Database, savepoint
-from mesedi_server.store.judge_calls import Spent
+from mesedi_server.store.judge_calls import Call, Spent
 from mesedi_server.store.judge_settings import JudgeSettings
 from mesedi_server.store.judge_work import Waiting
 from mesedi_server.verdicts import Conclusion, Question
@@ -92,6 +91,17 @@ class Came:
 def key_context(project: projects.Project) -> str:
     """Name what the key of a project's judge is sealed for."""
     return f"judge of {project.project_id}"
+
+
+def revision_of(settings: JudgeSettings | None) -> str:
+    """Name the revision of assessments by a project's judge as it is set now; empty, which none has: there is none."""
+    if settings is None:
+        return ""
+    try:
+        judge = OpenAIChat(settings.url, settings.model)
+    except FactoryError:
+        return ""
+    return verdicts.revision(ledger.contract_json(judge.contract))
 
 
 def judge_all(
@@ -250,15 +260,17 @@ def _take_up(
 ) -> Dispatch | bool:
     """Reserve the call that an answer needs; True: it needs none of its own."""
     found = _read(connection, waiting)
-    if found is None or _is_known(connection, waiting, found[1]):
+    judge_json = ledger.contract_json(judge.contract)
+    revision = verdicts.revision(judge_json)
+    if found is None or _known(connection, waiting) == (revision, found[1]):
         judge_work.done(connection, waiting)
         return True
     asked, seen = found
     if isinstance(asked, Conclusion):
-        _store(connection, settings, waiting, seen, asked)
+        _store(connection, settings.project_pk, waiting, seen, asked, revision=revision)
         return True
     request = asked.request()
-    judge_json, text = ledger.contract_json(judge.contract), ledger.request_json(request)
+    text = ledger.request_json(request)
     key = ledger.cache_key(text, judge_json)
     judge_work.set_key(connection, waiting, key)
     if judge_calls.of_key(connection, settings.project_pk, key) is not None:
@@ -281,17 +293,27 @@ def _conclude(connection: Connection, settings: JudgeSettings, waiting: Waiting)
         judge_work.done(connection, waiting)
         return
     asked, seen = found
-    key = waiting.cache_key or ""
-    call = judge_calls.of_key(connection, settings.project_pk, key)
-    if isinstance(asked, Conclusion):
-        _store(connection, settings, waiting, seen, asked)
-    elif call and ledger.cache_key(ledger.request_json(asked.request()), call.judge) == key:
-        conclusion = verdicts.conclude(asked, call, settings.min_correctness)
-        _store(connection, settings, waiting, seen, conclusion)
-    elif _is_known(connection, waiting, seen):
+    call = judge_calls.of_key(connection, settings.project_pk, waiting.cache_key or "")
+    conclusion = call and _conclusion(asked, call, settings.min_correctness)
+    if call and conclusion:
+        revision = verdicts.revision(call.judge)
+        _store(connection, settings.project_pk, waiting, seen, conclusion, revision=revision)
+    elif (known := _known(connection, waiting)) and known[1] == seen:
+        # Whichever judge it was: nobody has said that the present one is to be asked about it, too.
         judge_work.done(connection, waiting)
     else:
         judge_work.set_key(connection, waiting, None)
+
+
+def _conclusion(
+    asked: Question | Conclusion, call: Call, min_correctness: int
+) -> Conclusion | None:
+    """Say what a finished call means for an answer; None: the call was about another wording of it."""
+    if isinstance(asked, Conclusion):
+        return asked
+    if ledger.cache_key(ledger.request_json(asked.request()), call.judge) != call.cache_key:
+        return None
+    return verdicts.conclude(asked, call, min_correctness)
 
 
 def _read(connection: Connection, waiting: Waiting) -> tuple[Question | Conclusion, bytes] | None:
@@ -302,38 +324,35 @@ def _read(connection: Connection, waiting: Waiting) -> tuple[Question | Conclusi
     return verdicts.question(payload), answer_digest(payload)
 
 
-def _is_known(connection: Connection, waiting: Waiting, seen: bytes) -> bool:
-    """Tell whether the answer has been judged in this wording."""
+def _known(connection: Connection, waiting: Waiting) -> tuple[str, bytes] | None:
+    """Read by which revision, and in which wording, the answer was judged last; None: it never was."""
     pk = waiting.execution_pk
-    known = assessments.digests(connection, [pk], FAITHFULNESS).get((pk, waiting.answer_id))
-    return known == (EVALUATOR_REVISION, seen)
+    return assessments.digests(connection, [pk], FAITHFULNESS).get((pk, waiting.answer_id))
 
 
 def _store(
     connection: Connection,
-    settings: JudgeSettings,
+    project_pk: int,
     waiting: Waiting,
     seen: bytes,
     conclusion: Conclusion,
+    *,
+    revision: str,
 ) -> None:
     row = AssessmentRow(
-        project_pk=settings.project_pk,
+        project_pk=project_pk,
         execution_pk=waiting.execution_pk,
         answer_id=waiting.answer_id,
         answer_digest=seen,
         evaluator=FAITHFULNESS,
-        revision=EVALUATOR_REVISION,
+        revision=revision,
         outcome=conclusion.outcome,
         reason=conclusion.reason,
         content=conclusion.content(),
     )
     assessments.put(connection, [row])
     judge_scores.write(
-        connection,
-        settings.project_pk,
-        waiting.execution_pk,
-        waiting.answer_id,
-        conclusion.scores(),
+        connection, project_pk, waiting.execution_pk, waiting.answer_id, conclusion.scores()
     )
     judge_work.done(connection, waiting)
 

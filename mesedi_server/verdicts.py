@@ -6,6 +6,7 @@ from typing import Any
 
 from evaluators import evidence, faithfulness, ledger
 from evaluators import verdicts as texts
+from evaluators.canonical import text_digest
 from evaluators.counting import counted
 from evaluators.evidence import Bundle, MissingEvidence
 from evaluators.faithfulness import Assessment, Verdict
@@ -55,6 +56,11 @@ class Conclusion:
         return [] if self.assessment is None else list(_scores(self.assessment))
 
 
+def revision(judge: str) -> str:
+    """Name the revision of assessments by a judge, whose contract is given as `ledger.contract_json` writes it."""
+    return f"{EVALUATOR_REVISION} {text_digest(judge)}"
+
+
 def question(payload: dict[str, Any]) -> Question | Conclusion:
     """Read an `answer` event; what cannot be judged has its conclusion without a judge."""
     asked, answer = payload.get("question"), payload.get("answer")
@@ -80,7 +86,7 @@ def conclude(asked: Question, call: Call, min_correctness: int) -> Conclusion:
         text = texts.whole_text(ledger.read_reply(call.reply))
         verdict = faithfulness.read_verdict(text, asked.answer, asked.bundle)
     except InvalidVerdictError as error:
-        return Conclusion("invalid", storable(f"the verdict {error.reason}")[:_REASON_CHARS])
+        return Conclusion("invalid", storable(error.sentence)[:_REASON_CHARS])
     assessment = faithfulness.assess(verdict, min_correctness)
     return Conclusion(assessment.outcome, assessment=assessment)
 

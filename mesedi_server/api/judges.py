@@ -14,7 +14,7 @@ from mesedi_server.runtime import runtime
 from mesedi_server.schemas import judges as schema
 from mesedi_server.schemas.bodies import load, read_object
 from mesedi_server.schemas.money import amount
-from mesedi_server.store import judge_calls, judge_work
+from mesedi_server.store import judge_calls
 from mesedi_server.store.database import Connection
 from mesedi_server.store.judge_calls import Call, Spent
 from mesedi_server.store.judge_settings import JudgeSettings
@@ -45,10 +45,10 @@ def put_judge() -> Response:
 @blueprint.get("/earlier")
 @scope("read")
 def count_earlier() -> Response:
-    """Count the failing executions of the last days that no judge knows, and what of them could be queued now."""
+    """Count the failing executions of the last days that the judge does not know, and what of them fits the queue."""
     days = queries.read(queries.EARLIER)["days"]
     with runtime().database.transaction() as connection:
-        found = judge_work.count_earlier(connection, holder().project.pk, days=days)
+        found = judges.count_earlier(connection, holder().project, days=days)
     return _earlier(days, found, "fitting")
 
 
@@ -119,6 +119,7 @@ def _doing(standing: Standing) -> dict[str, Any]:
         "unknown_count": standing.unknown_count,
         "unknown": standing.unknown,
         "last_reply_at": standing.last_reply_at,
+        "replies": standing.replies,
     }
 
 

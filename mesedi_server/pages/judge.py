@@ -36,6 +36,26 @@ STATES = {
 }
 """Why no call is made now, and how the page says it."""
 
+LABELS = {
+    "is_on": "Have answers judged",
+    "url": "Address",
+    "model": "Model",
+    "key": "Key",
+    "answers": "Which answers",
+    "sample_percent": "Percent of a sample",
+    "calls_per_day": "Calls a day, at most",
+    "calls_per_month": "Calls a month, at most",
+    "cost_per_call": "Cost of a call, at most",
+    "cost_per_day": "Cost a day, at most",
+    "cost_per_month": "Cost a month, at most",
+    "concurrency": "Calls at once, at most",
+    "min_correctness": "Least correctness",
+    "days": "Failing executions of the last days",
+    "reply": "The judge's reply, as it was; nothing if it gave none",
+    "reason": "How you found out",
+}
+"""What the page calls the fields of its forms."""
+
 _NUMBERS = ("calls_per_day", "calls_per_month", "concurrency", "sample_percent", "min_correctness")
 _AMOUNTS = ("cost_per_call", "cost_per_day", "cost_per_month")
 
@@ -116,7 +136,7 @@ def _days(given: Mapping[str, str]) -> int:
 
 def _earlier(visit: Visit) -> dict[str, Any]:
     days = _days(request.args)
-    found = judge_work.count_earlier(visit.connection, visit.project.pk, days=days)
+    found = judges.count_earlier(visit.connection, visit.project, days=days)
     return {"days": days, "found": found}
 
 
@@ -137,6 +157,8 @@ def _page(
         shown=shown,
         state=STATES.get(standing.why_not or "", "on"),
         answers=ANSWERS,
+        labels=LABELS,
+        is_key_lost=is_form and bool(request.form.get("key", "").strip()),
         has_secret_key=bool(runtime().settings.secret_key),
         private_judges=runtime().settings.private_judges,
         limits=schema,

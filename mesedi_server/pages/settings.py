@@ -12,6 +12,14 @@ from mesedi_server.schemas import projects as schema
 from mesedi_server.schemas.bodies import load
 from mesedi_server.store import projects
 
+LABELS = {
+    "name": "Name",
+    "time_zone": "Time zone",
+    "trace_url_template": "Address of a trace",
+    "retention_days": "Keep executions for so many days",
+}
+"""What the page calls the fields of its form."""
+
 blueprint = Blueprint("settings", __name__, url_prefix="/p/<project_id>/settings")
 
 
@@ -62,5 +70,6 @@ def _page(shown: Any, fault: RefusedError | None = None) -> Answer:
         placeholder=schema.PLACEHOLDER,
         longest_name=schema.MAX_NAME,
         most_days=schema.MAX_RETENTION_DAYS,
+        labels=LABELS,
         fault=fault,
     )

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from evaluators.counting import counted
+from mesedi_server.errors import FieldsRefusedError, RefusedError
 
 _FLOOR_SOURCES = {
     "default": "default",
@@ -232,6 +233,12 @@ def _told_apart(mean: float | None, floor: float | None) -> tuple[str, str]:
     return f"just under {number(floor)}", number(floor)
 
 
+def refusal(fault: RefusedError, labels: Mapping[str, str]) -> str:
+    """Say in a sentence why a form was refused, by the labels of its fields."""
+    words = fault.in_words(labels) if isinstance(fault, FieldsRefusedError) else str(fault)
+    return words.rstrip(".") + "."
+
+
 FILTERS: dict[str, Callable[..., Any]] = {
     "count": counted,
     "duration": duration,
@@ -242,6 +249,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "number": number,
     "outcome": outcome,
     "reasons": reasons,
+    "refusal": refusal,
     "setting": setting,
     "share": share,
     "why": why,

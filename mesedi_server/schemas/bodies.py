@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 from marshmallow import Schema, ValidationError
 
-from mesedi_server.errors import RefusedError
+from mesedi_server.errors import FieldsRefusedError, RefusedError
 from mesedi_server.schemas import lenient_json
 
 
@@ -29,12 +29,13 @@ def load(schema: Schema, values: dict[str, Any]) -> dict[str, Any]:
     """Validate an object; unknown fields are left out or refused, as the schema says.
 
     Raises:
-        RefusedError: with each field's fault in words.
+        FieldsRefusedError: with each field's fault in words.
     """
     try:
         loaded: dict[str, Any] = schema.load(values)
     except ValidationError as error:
-        raise RefusedError(_in_words(error.messages)) from error
+        faults = {name: _in_words(fault) for name, fault in error.messages_dict.items()}
+        raise FieldsRefusedError(faults) from error
     return loaded
 
 

@@ -94,9 +94,7 @@ class _JudgeSettings(Schema):
             if budget is None:
                 continue
             if bound is None:
-                raise ValidationError(
-                    "a budget in money needs cost_per_call, the most that one call can cost.", name
-                )
+                raise ValidationError("needed, since there is a budget in money.", "cost_per_call")
             if budget < bound:
                 raise ValidationError(
                     f"less than the {amount(bound)} that one call can cost: none would be made.",

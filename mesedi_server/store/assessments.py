@@ -35,6 +35,7 @@ class AssessmentRow(Struct, frozen=True, kw_only=True):
     evaluator: str
     """`grounding` or `faithfulness`."""
     revision: str
+    """Of the evaluator; that of faithfulness also tells which judge it was."""
     outcome: str
     """met, violated, needs_review, not_applicable, missing_evidence, invalid, unknown_outcome or budget_blocked."""
     reason: str | None = None

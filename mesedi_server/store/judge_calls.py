@@ -28,6 +28,8 @@ from mesedi_server.store.tables import judge_calls
 
 COUNTED_DAYS = 33
 """Longer than any month, in any time zone."""
+MAX_REPLIES = 1_000
+"""Calls whose replies are looked at, the newest."""
 UNKNOWN_SHOWN = 50
 """Calls of unknown outcome that are listed, the newest."""
 
@@ -82,6 +84,22 @@ class Unknown(Struct, frozen=True):
     answer_id: str | None
 
 
+class Replies(Struct, frozen=True):
+    """What the latest replies of a judge were worth, of the last 24 hours and at most MAX_REPLIES calls."""
+
+    count: int
+    """Replies that have been read."""
+    without_verdict: int
+    """Of these, those that were no verdict."""
+    last_reason: str | None
+    """Why the newest of those was none."""
+
+    @property
+    def are_mostly_useless(self) -> bool:
+        """Whether more than half of them were no verdict."""
+        return self.without_verdict * 2 > self.count
+
+
 _COLUMNS = [_c[name] for name in Call.__struct_fields__]
 
 # Days and months begin at the midnights of the project's zone.
@@ -102,6 +120,24 @@ FROM begins LEFT JOIN (
 _ABANDON = """
 UPDATE judge_calls SET status = %(unknown)s, exception_type = %(abandoned)s, finished_at = now()
 WHERE status = 'running' AND started_at < now() - %(age)s * interval '1 second'
+"""
+
+# By the calls: a project whose answers are all assessed has far more assessments than those of its judge. MATERIALIZED
+# and OFFSET keep each look at an index, one call after the other.
+_REPLIES = f"""
+WITH latest AS MATERIALIZED (
+    SELECT execution_id, answer_id, started_at, status, settlement FROM judge_calls
+    WHERE project_pk = %(project)s AND started_at > now() - interval '1 day'
+    ORDER BY started_at DESC LIMIT {MAX_REPLIES}
+)
+SELECT count(*), count(*) FILTER (WHERE outcome = 'invalid'),
+    (array_agg(reason ORDER BY started_at DESC) FILTER (WHERE outcome = 'invalid'))[1]
+FROM (SELECT * FROM latest WHERE status = '{RESPONSE_SAVED}' AND settlement IS NULL) c
+CROSS JOIN LATERAL (SELECT pk FROM executions
+    WHERE project_pk = %(project)s AND execution_id = c.execution_id OFFSET 0) x
+CROSS JOIN LATERAL (SELECT outcome, reason FROM assessments
+    WHERE execution_pk = x.pk AND answer_id = c.answer_id AND evaluator = 'faithfulness' AND revision = %(revision)s
+    OFFSET 0) a
 """
 
 
@@ -265,6 +301,15 @@ def last_reply_at(connection: Connection, project_pk: int) -> datetime | None:
         .limit(1)
     ).scalar_one_or_none()
     return at
+
+
+def latest_replies(connection: Connection, project_pk: int, *, revision: str) -> Replies:
+    """Tell what the latest replies of a judge were worth, whose assessments have this revision.
+
+    What a person entered does not count, nor what another assessment has replaced since.
+    """
+    parameters = {"project": project_pk, "revision": revision}
+    return Replies(*connection.exec_driver_sql(_REPLIES, parameters).one())
 
 
 def _one(connection: Connection, project_pk: int, condition: ColumnElement[bool]) -> Call | None:

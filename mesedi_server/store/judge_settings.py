@@ -11,7 +11,7 @@ from msgspec import Struct
 from sqlalchemy import false, func, select
 from sqlalchemy.dialects.postgresql import insert
 
-from mesedi_server.errors import RefusedError
+from mesedi_server.errors import FieldsRefusedError
 from mesedi_server.store import audit_log, judge_work, projects
 from mesedi_server.store.database import Connection
 from mesedi_server.store.tables import judge_settings
@@ -150,14 +150,15 @@ def change(
         Whether anything was changed.
 
     Raises:
-        RefusedError: the address is another one, and what becomes of the key is not said.
+        FieldsRefusedError: the address is another one, and what becomes of the key is not said.
     """
     projects.lock(connection, project.pk)
     before = of_project(connection, project.pk)
     old_key = before is not None and before.key_hint is not None
     is_moved = before is not None and before.url != wanted["url"]
     if old_key and is_moved and key is None and not is_key_removed:
-        raise RefusedError("key: the address is another one; enter the key for it, or remove it")
+        fault = "the address is another one; enter the key for it, or remove it"
+        raise FieldsRefusedError({"key": fault})
     details = _details(before, wanted)
     if key is not None:
         details["key"] = "replaced" if old_key else "set"

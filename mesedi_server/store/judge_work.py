@@ -30,10 +30,11 @@ class Waiting(Struct, frozen=True):
 
 
 class Earlier(Struct, frozen=True):
-    """Executions that failed before the judge was asked about failing answers, and what of them fits the queue."""
+    """Failing executions that the judge as it is set now does not know, and what of them fits the queue."""
 
     executions: int
-    """Those none of whose answers has been judged or waits, up to MAX_EARLIER."""
+    """Those none of whose answers has been judged or waits, or with one that another judge has judged, up to
+    MAX_EARLIER."""
     fitting_executions: int
     """The newest of them, as many as there is room for with all their answers."""
     fitting_answers: int
@@ -87,6 +88,9 @@ FROM (SELECT project_pk, count(*) AS turned_away FROM wanted JOIN room USING (pr
 WHERE s.project_pk = o.project_pk
 """
 
+# No judge knows more of an answer without evidence than the one that looked at it.
+_IS_OTHERS = "revision <> %(revision)s AND outcome <> 'missing_evidence'"
+
 # OFFSET keeps each look at an index, one execution after the other.
 _FIT = f"""
 WITH failing AS MATERIALIZED (
@@ -99,13 +103,16 @@ WITH failing AS MATERIALIZED (
     SELECT f.pk, f.failed_at FROM failing f CROSS JOIN LATERAL (
         SELECT FROM events WHERE execution_pk = f.pk AND event_type = 'answer' OFFSET 0 LIMIT 1) answered
     WHERE (SELECT true FROM judge_work w WHERE w.execution_pk = f.pk LIMIT 1) IS NULL
-        AND (SELECT true FROM assessments a WHERE a.execution_pk = f.pk AND a.evaluator = '{FAITHFULNESS}'
-            LIMIT 1) IS NULL
+        AND (SELECT coalesce(bool_or({_IS_OTHERS}), true) FROM assessments
+            WHERE execution_pk = f.pk AND evaluator = '{FAITHFULNESS}')
     ORDER BY f.failed_at DESC, f.pk DESC LIMIT {MAX_EARLIER}
 ), given AS (
     SELECT u.pk, u.failed_at, array_agg(DISTINCT e.answer_id) AS answers
     FROM (SELECT * FROM unjudged ORDER BY failed_at DESC, pk DESC LIMIT %(room)s) u
-    CROSS JOIN LATERAL ({_NEWEST_ANSWERS.format(execution="u.pk")}) e GROUP BY u.pk, u.failed_at
+    CROSS JOIN LATERAL ({_NEWEST_ANSWERS.format(execution="u.pk")}) e
+    WHERE (SELECT {_IS_OTHERS} FROM assessments
+        WHERE execution_pk = u.pk AND answer_id = e.answer_id AND evaluator = '{FAITHFULNESS}') IS NOT FALSE
+    GROUP BY u.pk, u.failed_at
 ), fitting AS (
     SELECT pk, answers
     FROM (SELECT *, sum(cardinality(answers)) OVER (ORDER BY failed_at DESC, pk DESC) AS so_far FROM given) g
@@ -177,14 +184,21 @@ def queue(
         connection.exec_driver_sql(_QUEUE, parameters)
 
 
-def count_earlier(connection: Connection, project_pk: int, *, days: int) -> Earlier:
-    """Count the failing executions of the last `days` days that no judge knows, whatever the project wants judged."""
-    return _earlier(connection, _COUNT_EARLIER, project_pk, days)
+def count_earlier(connection: Connection, project_pk: int, *, days: int, revision: str) -> Earlier:
+    """Count the failing executions that a judge does not know, whatever the project wants judged.
+
+    Args:
+        connection: an open transaction.
+        project_pk: whose executions.
+        days: how far to go back.
+        revision: that of the judge's assessments.
+    """
+    return _earlier(connection, _COUNT_EARLIER, project_pk, days, revision)
 
 
-def queue_earlier(connection: Connection, project_pk: int, *, days: int) -> Earlier:
+def queue_earlier(connection: Connection, project_pk: int, *, days: int, revision: str) -> Earlier:
     """Queue what `count_earlier` finds fitting, and return what that was."""
-    return _earlier(connection, _QUEUE_EARLIER, project_pk, days)
+    return _earlier(connection, _QUEUE_EARLIER, project_pk, days, revision)
 
 
 def projects_that_wait(connection: Connection) -> list[int]:
@@ -256,9 +270,11 @@ def queue_unknown(connection: Connection, project_pk: int, key: str) -> None:
     connection.exec_driver_sql(_QUEUE_UNKNOWN, {"project": project_pk, "key": key})
 
 
-def _earlier(connection: Connection, statement: str, project_pk: int, days: int) -> Earlier:
+def _earlier(
+    connection: Connection, statement: str, project_pk: int, days: int, revision: str
+) -> Earlier:
     room = max(0, MAX_WAITING - count(connection, project_pk))
-    parameters = {"project": project_pk, "days": days, "room": room}
+    parameters = {"project": project_pk, "days": days, "room": room, "revision": revision}
     return Earlier(*connection.exec_driver_sql(statement, parameters).one())
 
 

@@ -216,3 +216,21 @@ def test_a_quote_that_is_read_stands_in_its_source(words):
         assert words not in samples.ANSWER or not words.strip()
     else:
         assert words in samples.ANSWER
+
+
+@pytest.mark.parametrize(
+    ("reply", "sentence"),
+    [
+        ("[]", "the verdict is not a JSON object"),
+        ("", "the verdict is empty"),
+        (
+            GOOD.replace('"correctness": 9', '"correctness": 11'),
+            "the verdict cannot be used: correctness must be",
+        ),
+    ],
+)
+def test_the_reason_can_be_said_in_a_sentence(reply, sentence):
+    with pytest.raises(InvalidVerdictError) as caught:
+        read_faithful(reply)
+
+    assert caught.value.sentence.startswith(sentence)

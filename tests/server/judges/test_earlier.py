@@ -2,8 +2,10 @@
 
 import pytest
 
+from mesedi_server import judging
 from mesedi_server.store import judge_work
-from tests.server.judges.asking import judge_server, prompts
+from tests.evaluators.chat_server import answer
+from tests.server.judges.asking import fitting, judge_server, prompts, until
 
 EARLIER = "/project/judge/earlier"
 NOWHERE = "http://127.0.0.1:9/v1"
@@ -47,6 +49,111 @@ def test_what_failed_before_the_judge_was_on_is_judged_once_somebody_says_so(jud
     line = judged.tenant.admin.get("/audit-log").json["events"][0]
     assert line["action"] == "judge.earlier_queued"
     assert line["details"] == {"days": 7, "executions": 2, "answers": 2}
+
+
+def garbled(handler):
+    handler.reply(200, answer("Looks fine to me."))
+
+
+def revisions(judged) -> set[str]:
+    rows = judged.rows(
+        "SELECT revision FROM assessments"
+        f" WHERE project_pk = {judged.pk} AND evaluator = 'faithfulness'"
+    )
+    return {revision for (revision,) in rows}
+
+
+@pytest.mark.parametrize("changed", ["model", "url"])
+def test_what_one_judge_could_not_judge_is_left_to_the_next(judged, changed):
+    fail(judged, 1)
+    with judge_server(garbled) as useless, judge_server() as better:
+        judged.set_judge(useless.url, answers="failing", model="useless")
+        judged.tenant.admin.post(EARLIER)
+        judged.judge()
+        before, unchanged = judged.outcomes(), judged.tenant.admin.post(EARLIER).json
+        of_useless = revisions(judged)
+        if changed == "model":
+            useless.respond = fitting
+            judged.set_judge(useless.url, answers="failing", model="better")
+        else:
+            judged.set_judge(better.url, answers="failing", model="useless")
+        judged.judge()
+        untold, counted = judged.outcomes(), judged.tenant.read.get(EARLIER).json
+        judged.tenant.admin.post(EARLIER)
+        judged.judge()
+
+    assert before == untold == ["invalid"]
+    assert unchanged["executions"] == 0
+    assert unchanged["queued"] == {"executions": 0, "answers": 0}
+    assert counted["executions"] == 1
+    assert counted["fitting"] == {"executions": 1, "answers": 1}
+    assert judged.outcomes() == ["met"]
+    assert revisions(judged).isdisjoint(of_useless)
+    assert judged.tenant.read.get(EARLIER).json["executions"] == 0
+    assert judged.statuses() == {"response_saved": 2}
+
+
+def test_a_key_or_budgets_make_no_other_judge_of_one(judged):
+    fail(judged, 1)
+    with judge_server(garbled) as server:
+        judged.set_judge(server.url, answers="failing")
+        judged.tenant.admin.post(EARLIER)
+        judged.judge()
+        judged.set_judge(server.url, key="sk-another-0123456789", answers="all", calls_per_day=5)
+
+    assert judged.tenant.read.get(EARLIER).json["executions"] == 0
+
+
+def test_a_judge_that_is_set_again_is_not_asked_again(judged):
+    fail(judged, 1)
+    with judge_server(garbled) as first, judge_server() as second:
+        for url in (first.url, second.url, first.url):
+            judged.set_judge(url, answers="failing")
+            judged.tenant.admin.post(EARLIER)
+            judged.judge()
+
+    assert (len(first.asked), len(second.asked)) == (1, 1)
+    assert judged.outcomes() == ["invalid"]
+
+
+def test_what_the_judge_knows_and_what_no_judge_can_know_is_not_sent_again(judged):
+    judged.give("exec-1", answer_id="a", score=0.1)
+    judged.give("exec-1", answer_id="b", text="Take 50 mg.", score=0.1)
+    judged.give("exec-2", context={}, score=0.1)
+    with judge_server() as first, judge_server() as second:
+        judged.set_judge(first.url, answers="failing")
+        judged.tenant.admin.post(EARLIER)
+        judged.judge()
+        judged.set_judge(second.url, answers="failing")
+        judged.run(
+            f"UPDATE assessments SET revision = '{judging.revision_of(judged.state())}'"
+            f" WHERE project_pk = {judged.pk} AND evaluator = 'faithfulness' AND answer_id = 'b'"
+        )
+        queued = judged.tenant.admin.post(EARLIER).json
+
+    assert [outcome for *_, outcome in judged.assessments()][-1] == "missing_evidence"
+    assert queued["executions"] == 1
+    assert queued["queued"] == {"executions": 1, "answers": 1}
+    assert queue(judged) == ["exec-1"]
+
+
+def test_settling_a_call_asks_no_other_judge(judged):
+    fail(judged, 1, 2)
+    judged.give("exec-2", text="Take 3 mg.", answer_id="b", score=0.1)
+    with judge_server(lambda handler: handler.reply(500, b"")) as away, judge_server() as other:
+        judged.set_judge(away.url, answers="failing")
+        judged.tenant.admin.post(EARLIER)
+        until(lambda: judged.judge() or judged.waiting() == 0)
+        judged.set_judge(other.url, answers="failing")
+        call_id = judged.tenant.read.get("/project/judge").json["unknown"][0]["call_id"]
+        content = {"reason": "the log has none"}
+        judged.tenant.admin.post(f"/project/judge/calls/{call_id}/settle", content)
+        judged.judge()
+
+    assert len(other.asked) == 0
+    assert judged.waiting() == 0
+    assert set(judged.outcomes()) == {"invalid", "unknown_outcome"}
+    assert judged.tenant.read.get(EARLIER).json["executions"] == 2
 
 
 def test_neither_a_sample_nor_what_waits_already_is_counted(judged):
@@ -136,13 +243,15 @@ def test_the_page_says_how_many_it_would_send_before_it_does(judged, staff, page
     again = admin.open(f"{page}?days=7")
 
     assert before.has_button("Count them")
-    assert "Of the last 7 days no judge knows 2 failing executions with answers." in counted.text
+    assert (
+        "7 days the judge as it is set now does not know 2 failing executions with" in counted.text
+    )
     assert "They have 2 answers. Today's budget has 10 calls left" in counted.text
     assert waiting == 0
     assert "Queued." in queued.text
     assert "Answers that wait 2 of at most 1000" in queued.text
-    assert "no judge knows 0 failing executions" in again.text
-    assert "days: " in admin.open(f"{page}?days=0").text
+    assert "does not know 0 failing executions" in again.text
+    assert "Failing executions of the last days: " in admin.open(f"{page}?days=0").text
 
 
 def test_others_and_projects_whose_judge_is_off_have_no_such_form(judged, staff, page):

@@ -296,16 +296,16 @@ def test_what_is_no_amount_is_refused_by_its_name(judged, name, value):
 @pytest.mark.parametrize(
     ("cost", "budget", "words"),
     [
-        ({}, 1, "a budget in money needs cost_per_call"),
-        ({"cost_per_call": None}, 1, "a budget in money needs cost_per_call"),
-        ({"cost_per_call": 0.5}, 0.499999, "less than the 0.5 that one call can cost"),
+        ({}, 1, "cost_per_call: needed, since there is a budget in money."),
+        ({"cost_per_call": None}, 1, "cost_per_call: needed, since there is a budget in money."),
+        ({"cost_per_call": 0.5}, 0.499999, "{name}: less than the 0.5 that one call can cost"),
     ],
 )
 def test_a_budget_needs_a_cost_that_fits_it(judged, name, cost, budget, words):
     refused = judged.tenant.admin.put("/project/judge", WANTED | cost | {name: budget})
 
     assert refused.status_code == 400
-    assert refused.json["error"].startswith(f"{name}: {words}")
+    assert refused.json["error"].startswith(words.format(name=name))
     assert judged.state() is None
     fitting = {"cost_per_call": 0.5, name: 0.5}
     assert judged.tenant.admin.put("/project/judge", WANTED | fitting).status_code == 200
@@ -343,7 +343,7 @@ def test_the_form_refuses_what_is_no_amount_and_gives_it_back(judged, staff, pag
 
     refused = admin.send(form, "Save", url=URL, model="judge-1", cost_per_call=text)
 
-    assert "cost_per_call: a number." in refused.text
+    assert "Cost of a call, at most: a number." in refused.text
     assert dict(refused.form_with("Save").filled("Save", {}))["cost_per_call"] == text
     assert judged.state() is None
 
@@ -357,7 +357,7 @@ def test_the_form_takes_no_more_than_six_decimals(judged, staff, page, text):
 
     refused = admin.send(form, "Save", url=URL, model="judge-1", cost_per_call=text)
 
-    assert "cost_per_call: six decimals at most." in refused.text
+    assert "Cost of a call, at most: six decimals at most." in refused.text
 
 
 @pytest.mark.parametrize(

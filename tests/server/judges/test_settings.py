@@ -10,10 +10,12 @@ from evaluators.adapters import errors
 from evaluators.errors import FactoryError
 from evaluators.ledger import ABANDONED
 from mesedi_server import judges, runtime
+from mesedi_server.pages.judge import LABELS
+from mesedi_server.schemas import judges as schema
 from mesedi_server.sealing import NoSecretKeyError, WrongSecretKeyError
 from tests.evaluators.chat_server import answer
 from tests.evaluators.judge import verdict
-from tests.server.judges.asking import KEY, RULES, fitting, judge_server, until
+from tests.server.judges.asking import KEY, RULES, fitting, judge_server, saying, until
 
 URL = "https://judge.example.com/v1"
 WANTED = {"url": URL, "model": "judge-1", "is_on": True, "key": KEY}
@@ -210,6 +212,53 @@ def test_the_form_sets_the_judge_and_gives_no_key_back(judged, staff, page):
     assert (judged.state().url, judged.state().calls_per_day) == (URL, 7)
 
 
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"url": "http://judge.example.com/v1"}, "Address: https, please: answers and key must"),
+        ({"url": "judge.example.com"}, "Address: the address"),
+        (
+            {"cost_per_day": "1"},
+            "Cost of a call, at most: needed, since there is a budget in money.",
+        ),
+        ({"calls_per_day": "-1"}, "Calls a day, at most: "),
+        ({"answers": "sample", "sample_percent": "0"}, "Percent of a sample: from 1 to 100."),
+    ],
+)
+def test_a_refused_form_names_its_fields_as_it_shows_them(
+    judged, staff, page, server_settings, changes, words
+):
+    server_settings(private_judges=False)
+    admin = staff.browser("admin")
+    wanted = {"url": URL, "model": "judge-1", "key": KEY} | changes
+
+    refused = admin.send(admin.open(page).form_with("Save"), "Save", **wanted)
+
+    assert f"Not saved: {words}" in refused.text
+    assert "The key is not kept from one try to the next: enter it again." in refused.text
+    assert ".." not in refused.text
+    assert not any(f"{name}:" in refused.text for name in schema.SETTINGS.fields)
+    assert KEY not in refused.html
+
+
+def test_a_refused_form_without_a_key_speaks_of_none(judged, staff, page):
+    judged.set_judge(URL)
+    admin = staff.browser("admin")
+    wanted = {"calls_per_day": "-1", "remove_key": "1"}
+
+    refused = admin.send(admin.open(page).form_with("Save"), "Save", **wanted)
+
+    assert "Not saved: Calls a day, at most: " in refused.text
+    assert "from one try to the next" not in refused.text
+    assert 'name="remove_key" value="1" checked' in refused.html
+
+
+def test_every_field_of_the_judges_forms_has_a_label():
+    schemas = (schema.SETTINGS, schema.SETTLEMENT, schema.EARLIER)
+
+    assert set(LABELS) == {name for one in schemas for name in one.fields}
+
+
 def test_another_project_sees_nothing(judged, make_tenant):
     with judge_server() as server:
         judged.set_judge(server.url)
@@ -377,6 +426,94 @@ def test_the_page_tells_what_happened_last_and_forgets_it_once_a_call_works(judg
         "the first",
         503,
     )
+
+
+def fitting_but_for(useless):
+    """Answer with a verdict, but for answers that have one of these texts: with words that are none."""
+
+    def respond(handler):
+        prompt = handler.asked["messages"][1]["content"]
+        is_useless = any(text in prompt for text in useless)
+        handler.reply(200, answer("Fine by me.")) if is_useless else fitting(handler)
+
+    return respond
+
+
+def test_the_page_warns_when_most_replies_are_no_verdict(judged, staff, page):
+    with judge_server(fitting_but_for(["Take 1", "Take 2"])) as server:
+        judged.set_judge(server.url)
+        for number in (1, 2, 3):
+            judged.give(f"exec-{number}", text=f"Take {number} mg.")
+        judged.judge()
+        mostly, told = (
+            staff.browser("viewer").open(page).text,
+            judged.tenant.read.get("/project/judge"),
+        )
+        judged.give("exec-4", text="Take 4 mg.")
+        judged.judge()
+        half = staff.browser("viewer").open(page).text
+        judged.set_judge(server.url, model="another")
+        other = staff.browser("viewer").open(page).text
+
+    assert "2 of the last 3 replies were no verdict. The newest: " in mostly
+    assert "is not one JSON object and nothing else" in mostly
+    assert told.json["replies"]["count"] == 3
+    assert told.json["replies"]["without_verdict"] == 2
+    assert "JSON" in told.json["replies"]["last_reason"]
+    assert "replies were no verdict" not in half
+    assert "Replies of 24 hours that were no verdict 2 of 4" in half
+    assert "Replies of 24 hours that were no verdict 0 of 0" in other
+
+
+def test_an_answer_says_why_its_verdict_cannot_be_used(judged, staff):
+    with judge_server(saying(correctness=11)) as server:
+        judged.set_judge(server.url)
+        judged.give()
+        judged.judge()
+
+    address = f"/p/{judged.tenant.project.project_id}/executions/exec-1"
+    text = staff.browser("viewer").open(address).text
+
+    assert (
+        "Faithfulness could not be assessed: the verdict cannot be used: correctness must be an"
+        in text
+    )
+
+
+def test_only_replies_of_the_judge_and_of_the_last_day_are_counted(judged):
+    def respond(handler):
+        is_lost = "Take 3" in handler.asked["messages"][1]["content"]
+        handler.reply(500, b"") if is_lost else handler.reply(200, answer("Fine by me."))
+
+    with judge_server(respond) as server:
+        judged.set_judge(server.url)
+        for number in (1, 2, 3):
+            judged.give(f"exec-{number}", text=f"Take {number} mg.")
+        judged.give("exec-4", context={})
+        until(lambda: judged.judge() or judged.waiting() == 0)
+    judged.run(
+        "UPDATE judge_calls SET started_at = now() - interval '25 hours'"
+        f" WHERE project_pk = {judged.pk} AND execution_id = 'exec-1'"
+    )
+    call = judged.tenant.read.get("/project/judge").json["unknown"][0]
+    content = {"reason": "its log", "reply": "Fine by me, too."}
+    judged.tenant.admin.post(f"/project/judge/calls/{call['call_id']}/settle", content)
+    judged.judge()
+
+    assert judged.outcomes() == ["invalid", "invalid", "invalid", "missing_evidence"]
+    replies = judged.tenant.read.get("/project/judge").json["replies"]
+    assert (replies["count"], replies["without_verdict"]) == (1, 1)
+
+
+def test_a_judge_that_has_said_nothing_is_not_warned_of(judged, staff, page):
+    judged.set_judge(URL)
+
+    assert "no verdict." not in staff.browser("viewer").open(page).text
+    assert judged.tenant.read.get("/project/judge").json["replies"] == {
+        "count": 0,
+        "without_verdict": 0,
+        "last_reason": None,
+    }
 
 
 def test_every_failure_of_a_judge_has_words():

@@ -177,13 +177,13 @@ def test_a_changed_answer_is_not_shown_with_what_was_found_before(
 def test_missing_evidence_is_told_with_its_reason(shown):
     page = shown("Take 5 mg.", context={"passages": ["5 mg", ""]})
 
-    assert "Grounding no readable evidence passage 2 is malformed" in page.text
+    assert "Grounding no readable evidence: passage 2 is malformed" in page.text
 
 
 def test_what_cannot_be_assessed_is_told_with_its_reason(shown):
     page = shown("Take 5 mg.", question=["no text"])
 
-    assert "Grounding could not be assessed the question is not text" in page.text
+    assert "Grounding could not be assessed: the question is not text" in page.text
 
 
 def test_an_answer_with_nothing_to_trace_says_so(shown):
@@ -265,7 +265,7 @@ def test_a_judge_that_said_nothing_is_told_with_the_reason(
 
     page = viewer.open(f"{project}/executions/exec-1")
 
-    assert f"Faithfulness {words} claims[0] has <no> text" in page.text
+    assert f"Faithfulness {words}: claims[0] has <no> text" in page.text
 
 
 def test_a_passing_answer_says_nothing_of_grounding(viewer, tenant, database, project):

@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import func, update
 
 from mesedi_server.errors import ConflictError
+from mesedi_server.pages.settings import LABELS
 from mesedi_server.store import members, people, projects
 from mesedi_server.store.tables import api_keys
 from mesedi_server.tasks import moving
@@ -128,7 +129,8 @@ def test_a_setting_that_means_nothing_is_refused_and_shown_again(
     page = save(admin, settings_page, **{field: value})
 
     assert page.status == 400
-    assert f"Not saved: {field}" in page.text
+    assert f"Not saved: {LABELS[field]}: " in page.text
+    assert ".. " not in page.text
     assert audited(tenant) == []
 
 
