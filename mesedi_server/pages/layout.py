@@ -51,4 +51,5 @@ def register(app: Flask) -> None:
     app.jinja_env.filters.update(time=times.tag, spoken=marking.spoken, sign=marking.sign)
     app.jinja_env.tests["labellable"] = labels.can_be_labelled
     app.jinja_env.globals["execution_address"] = addresses.execution
+    app.jinja_env.globals["label_anchor"] = addresses.label_anchor
     app.jinja_env.globals["trace_address"] = addresses.trace

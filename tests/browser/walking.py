@@ -31,6 +31,14 @@ def open_help_desk(window, project: str) -> str:
     return window.url
 
 
+def is_in_sight(window, selector: str) -> bool:
+    """Whether the whole of an element is in the window, as it is scrolled now."""
+    return window.locator(selector).evaluate(
+        "one => one.getBoundingClientRect().top >= 0"
+        " && one.getBoundingClientRect().bottom <= window.innerHeight"
+    )
+
+
 def is_wider_than_the_window(window) -> bool:
     """Whether the page scrolls sideways."""
     return window.evaluate(
