@@ -44,3 +44,17 @@ def is_wider_than_the_window(window) -> bool:
     return window.evaluate(
         "document.documentElement.scrollWidth > document.documentElement.clientWidth"
     )
+
+
+def broken_words(elements) -> list[str]:
+    """The words that go over the end of a line."""
+    return elements.evaluate_all("""all => all.flatMap(one => {
+        const broken = [], texts = document.createTreeWalker(one, NodeFilter.SHOW_TEXT);
+        while (texts.nextNode()) for (const word of texts.currentNode.data.matchAll(/\\S+/g)) {
+            const range = document.createRange();
+            range.setStart(texts.currentNode, word.index);
+            range.setEnd(texts.currentNode, word.index + word[0].length);
+            if (new Set([...range.getClientRects()].map(line => line.top)).size > 1) broken.push(word[0]);
+        }
+        return broken;
+    })""")
