@@ -20,7 +20,7 @@ from mesedi_server.schemas.bodies import load
 from mesedi_server.schemas.projects import NAME
 from mesedi_server.store import api_keys, due_work, members, people, projects
 from mesedi_server.store.database import Database
-from mesedi_server.up import FIRST_PROJECT, OPERATOR, last_address
+from mesedi_server.up import FIRST_PROJECT, OPERATOR, last_address, own_command
 
 DEFAULT_DATA = "mesedi-data"
 """Folder of the embedded servers, in the working folder, where none is named."""
@@ -260,7 +260,7 @@ def _outlook(data: Path) -> str:
         return f"Their groups appear within seconds at {last_address(data)}."
     return (
         "The server does not run; their groups appear when it does:"
-        f" mesedi-server up --data {shlex.quote(str(data))} (make run, in a checkout)."
+        f" {own_command()} up --data {shlex.quote(str(data.absolute()))} (make run, in a checkout)."
     )
 
 
