@@ -21,6 +21,8 @@ from mesedi_server.supervisor import Program, Supervisor
 
 FIRST_PROJECT = "default"
 """Name of the project that a new data folder begins with."""
+DEMO_PROJECT = "demo"
+"""Name of the project that the demo's results go to, where no other is named."""
 OPERATOR = "operator"
 """Name of the person that sign-in links are for, where no other is named."""
 
@@ -118,7 +120,8 @@ def _welcome(database_url: str, data_dir: Path, url: str) -> str:
         with database.transaction() as connection:
             lines = [f"mesedi-server {__version__} is running at {url}", ""]
             key = None
-            if not projects.everyone(connection):
+            # The demo may have been there before the first start came this far.
+            if {project.name for project in projects.everyone(connection)} <= {DEMO_PROJECT}:
                 first = projects.create(connection, FIRST_PROJECT)
                 key = projects.create_key(connection, first, ["ingest"], name="first key")
             user_pk = people.ensure_operator(connection, OPERATOR)

@@ -15,10 +15,14 @@ import time
 import urllib.request
 from collections.abc import Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from queue import Empty, Queue
 
 import pytest
+
+from mesedi_server import migrating
+from mesedi_server.embedded import EmbeddedServers
 
 MESEDI = [sys.executable, "-m", "mesedi_server.cli"]
 PATIENCE_S = 60.0
@@ -68,11 +72,16 @@ class Up:
         with urllib.request.urlopen(request, timeout=20) as response:
             return json.load(response)
 
-    def page(self, path: str) -> str:
-        """Sign in as the operator, and open a page."""
+    @cached_property
+    def operator(self) -> urllib.request.OpenerDirector:
+        """A browser in which the operator has signed in."""
         browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
         browser.open(self.found(r"http\S+/sign-in\?token=\S+"), timeout=20).close()
-        with browser.open(self.url + path, timeout=20) as response:
+        return browser
+
+    def page(self, path: str) -> str:
+        """Open a page as the operator."""
+        with self.operator.open(self.url + path, timeout=20) as response:
             return response.read().decode()
 
     def interrupt(self) -> int:
@@ -172,6 +181,17 @@ def test_a_first_start_that_is_broken_off_takes_no_key_along(data, port):
     assert "Ingest key" in broken_off.rest() + running.printed
 
 
+def test_a_demo_before_the_first_welcome_takes_no_key_along(data, port):
+    with EmbeddedServers(data) as addresses:
+        migrating.upgrade(addresses.database_url)
+    command(data, "demo")
+
+    with up(data, port) as running:
+        running.interrupt()
+
+    assert running.found("Ingest key")
+
+
 def test_the_secret_key_is_made_once_and_reaches_all_processes(data, port):
     judge = {"url": "https://judge.example.com/v1", "model": "m", "key": "sk-0123456789abcdef"}
 
@@ -217,15 +237,23 @@ def test_a_command_that_a_page_prints_runs_in_any_folder(tmp_path, port, program
         running.call("POST", "/events", key, [score("evt-1", 0.2)])
 
 
-def test_the_demo_says_when_its_groups_appear_and_is_stored_once(data, port):
+def test_the_demo_says_when_and_where_its_groups_appear_and_is_stored_once(data, port):
     with up(data, port) as running:
         first = command(data, "demo")
+        reader = command(data, "create-key", "--project", "demo", "--scopes", "read")
+        _wait_for_groups(running, reader)
+        page = running.page(first.split()[-1].removeprefix(running.url))
+        own = running.page("/")
         running.interrupt()
 
     again = command(data, "demo")
 
     assert re.match(r"\d\d executions are stored, 0 were there already\.", first)
-    assert f"within seconds at {running.url}." in first
+    assert f"within seconds:\n  {running.url}/p/proj-" in first
+    assert '<span class="role">admin</span>' in page
+    assert "grounding_failure" in page
+    assert "Send the first score" in own
+    assert again.split()[-1] == first.split()[-1]
     assert re.match(r"0 executions are stored, \d\d were there already\.", again)
     assert (
         "The server does not run; their groups appear when it does:"
