@@ -13,14 +13,15 @@ import click
 from evaluators.counting import counted
 from mesedi_server import __version__, config, migrating, passwords
 from mesedi_server.embedded import connect_addresses, reach_database
-from mesedi_server.errors import MesediError
+from mesedi_server.errors import MesediError, NotFoundError
 from mesedi_server.permission import ROLES, SCOPES
 from mesedi_server.schemas import people as person_schema
 from mesedi_server.schemas.bodies import load
 from mesedi_server.schemas.projects import NAME
 from mesedi_server.store import api_keys, due_work, members, people, projects
-from mesedi_server.store.database import Database
-from mesedi_server.up import FIRST_PROJECT, OPERATOR, last_address
+from mesedi_server.store.database import Connection, Database
+from mesedi_server.store.projects import Project
+from mesedi_server.up import DEMO_PROJECT, OPERATOR, last_address, own_command
 
 DEFAULT_DATA = "mesedi-data"
 """Folder of the embedded servers, in the working folder, where none is named."""
@@ -233,34 +234,50 @@ def redetect(project: str, since: str, until: str | None, data: Path) -> None:
 
 
 @cli.command()
-@click.option("--project", default=FIRST_PROJECT, show_default=True, help="Name or id.")
+@click.option("--project", help=f"Name or id; by default {DEMO_PROJECT}, made for it.")
 @_data
-def demo(project: str, data: Path) -> None:
+def demo(project: str | None, data: Path) -> None:
     """Store a set of real Ragas and promptfoo results, for a first look that is no empty page.
 
     It goes straight into the database, whether the server runs or not; a second time changes nothing.
     """
     from mesedi_server import demo as results  # noqa: PLC0415 - named like this command
 
-    outlook = _outlook(data)
+    is_running = not _is_external() and connect_addresses(data) is not None
     with _database(data) as database:
         with database.transaction() as connection:
-            found = projects.by_name(connection, project)
+            found = projects.by_name(connection, project) if project else _demo_project(connection)
         sent = results.send(database, found)
     stored = counted(sent.stored, "execution is", "executions are")
     click.echo(f"{stored} stored, {sent.known} were there already.")
-    click.echo(outlook)
+    click.echo(_outlook(data, is_running=is_running))
+    click.echo(f"  {_address(data)}/p/{found.project_id}/groups")
 
 
-def _outlook(data: Path) -> str:
-    """Say where and when the groups of what is stored appear."""
+def _demo_project(connection: Connection) -> Project:
+    """Return the demo's own project, so that its groups are not taken for somebody's."""
+    try:
+        return projects.by_name(connection, DEMO_PROJECT)
+    except NotFoundError:
+        made = projects.create(connection, DEMO_PROJECT)
+        people.ensure_operator(connection, OPERATOR)
+        return made
+
+
+def _address(data: Path) -> str:
+    given = os.environ.get("MESEDI_PUBLIC_URL", "").strip().rstrip("/")
+    return given or last_address(data)
+
+
+def _outlook(data: Path, *, is_running: bool) -> str:
+    """Say when the groups of what is stored appear; their address follows."""
     if _is_external():
-        return "Their groups appear while a worker runs."
-    if connect_addresses(data):
-        return f"Their groups appear within seconds at {last_address(data)}."
+        return "Their groups appear while a worker runs:"
+    if is_running:
+        return "Their groups appear within seconds:"
     return (
         "The server does not run; their groups appear when it does:"
-        f" mesedi-server up --data {shlex.quote(str(data))} (make run, in a checkout)."
+        f" {own_command()} up --data {shlex.quote(str(data.absolute()))} (make run, in a checkout)."
     )
 
 

@@ -4,6 +4,7 @@ An empty variable counts as unset. `docs/settings.md` lists the same names for o
 """
 
 import os
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -41,6 +42,15 @@ class Settings:
     """What the keys of judges are encrypted with; empty: none can be kept."""
     private_judges: bool = False
     """Whether a judge's address may be private: this machine, its network."""
+    command: str = "mesedi-server"
+    """What people type to start the command, words for a shell."""
+    data: str = ""
+    """Data folder of the embedded servers, for commands that people type; empty: they are not used."""
+
+    def command_line(self, *words: str) -> str:
+        """Return a command for people to type."""
+        options = ["--data", self.data] if self.data else []
+        return f"{self.command} {shlex.join([*words, *options])}"
 
 
 def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
@@ -61,6 +71,8 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
         public_url=environment.get("MESEDI_PUBLIC_URL", "").rstrip("/"),
         secret_key=_secret(environment, "MESEDI_SECRET_KEY"),
         private_judges=_flag(environment, "MESEDI_PRIVATE_JUDGES"),
+        command=environment.get("MESEDI_COMMAND", "").strip() or "mesedi-server",
+        data=environment.get("MESEDI_DATA", "").strip(),
     )
 
 

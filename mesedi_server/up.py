@@ -21,6 +21,8 @@ from mesedi_server.supervisor import Program, Supervisor
 
 FIRST_PROJECT = "default"
 """Name of the project that a new data folder begins with."""
+DEMO_PROJECT = "demo"
+"""Name of the project that the demo's results go to, where no other is named."""
 OPERATOR = "operator"
 """Name of the person that sign-in links are for, where no other is named."""
 
@@ -28,6 +30,7 @@ USUAL_ADDRESS = "http://127.0.0.1:8080"
 """Where a server listens unless it is told otherwise."""
 
 _READY_S = 60.0
+_MODULE = [sys.executable, "-m", "mesedi_server.cli"]
 
 
 def run(data_dir: Path, host: str, port: int) -> int:
@@ -47,11 +50,17 @@ def run(data_dir: Path, host: str, port: int) -> int:
         migrating.upgrade(addresses.database_url)
         address_file(data_dir).write_text(f"{url}\n")
         secret = os.environ.get("MESEDI_SECRET_KEY") or sealing.secret_of_folder(data_dir)
-        programs = _programs(addresses, secret, host, port)
+        programs = _programs(addresses, secret, data_dir, host, port)
         supervisor = Supervisor(programs, check=servers.casualty)
         greeting = (url, addresses.database_url, data_dir)
         threading.Thread(target=_greet, args=greeting, daemon=True).start()
         return supervisor.run()
+
+
+def own_command() -> str:
+    """Return what started this program, for a shell in any folder."""
+    script = Path(sys.argv[0]).absolute()
+    return shlex.join([str(script)] if script.name == "mesedi-server" else _MODULE)
 
 
 def address_file(data_dir: Path) -> Path:
@@ -78,7 +87,7 @@ def _check_not_running(data_dir: Path) -> None:
     folder = data_dir.absolute()
     raise FolderInUseError(
         f"The server of {folder} runs already, at {last_address(data_dir)}. "
-        f"`mesedi-server sign-in-link --data {shlex.quote(str(folder))}` prints a link to sign in there; "
+        f"`{own_command()} sign-in-link --data {shlex.quote(str(folder))}` prints a link to sign in there; "
         "a second server takes another --data DIR and another --port."
     )
 
@@ -111,7 +120,8 @@ def _welcome(database_url: str, data_dir: Path, url: str) -> str:
         with database.transaction() as connection:
             lines = [f"mesedi-server {__version__} is running at {url}", ""]
             key = None
-            if not projects.everyone(connection):
+            # The demo may have been there before the first start came this far.
+            if {project.name for project in projects.everyone(connection)} <= {DEMO_PROJECT}:
                 first = projects.create(connection, FIRST_PROJECT)
                 key = projects.create_key(connection, first, ["ingest"], name="first key")
             user_pk = people.ensure_operator(connection, OPERATOR)
@@ -125,20 +135,23 @@ def _welcome(database_url: str, data_dir: Path, url: str) -> str:
     return "\n".join(lines)
 
 
-def _programs(addresses: Addresses, secret: str, host: str, port: int) -> list[Program]:
-    mesedi = [sys.executable, "-m", "mesedi_server.cli"]
+def _programs(
+    addresses: Addresses, secret: str, data_dir: Path, host: str, port: int
+) -> list[Program]:
     environment = {
         "MESEDI_DATABASE_URL": addresses.database_url,
         "MESEDI_BROKER_URL": addresses.broker_url,
         "MESEDI_SECRET_KEY": secret,
+        "MESEDI_COMMAND": os.environ.get("MESEDI_COMMAND") or own_command(),
+        "MESEDI_DATA": str(data_dir.absolute()),
         # One of each keeps the memory of a laptop's server small.
         "MESEDI_WEB_WORKERS": os.environ.get("MESEDI_WEB_WORKERS") or "1",
         "MESEDI_WORKER_PROCESSES": os.environ.get("MESEDI_WORKER_PROCESSES") or "1",
     }
     return [
-        Program("web", [*mesedi, "web", "--host", host, "--port", str(port)], environment),
-        Program("worker", [*mesedi, "worker"], environment),
-        Program("judge worker", [*mesedi, "judge-worker"], environment),
+        Program("web", [*_MODULE, "web", "--host", host, "--port", str(port)], environment),
+        Program("worker", [*_MODULE, "worker"], environment),
+        Program("judge worker", [*_MODULE, "judge-worker"], environment),
     ]
 
 

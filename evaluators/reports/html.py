@@ -19,6 +19,7 @@ from evaluators.marks import Mark, Marks
 from evaluators.report_objects import input_json
 from evaluators.reports import findings, release
 from evaluators.reports.judgments import explanation
+from evaluators.reports.tables import table
 from evaluators.reports.text import measured, would_pass
 from evaluators.store.evaluations import Case
 from evaluators.summary import STATUSES, Json, View
@@ -114,7 +115,7 @@ def _overview(summary: Json) -> str:
         f"{summary['judged']} of {summary['applicable']} applicable answers judged, "
         f"{summary['unavailable']} unavailable. "
         f"Evaluation <code>{escape(summary['evaluation_id'])}</code>.</p>\n"
-        f"{release.table(summary)}{_metrics(summary['metrics'])}{_groups(summary)}{_LEGEND}</header>\n"
+        f"{release.html(summary)}{_metrics(summary['metrics'])}{_groups(summary)}{_LEGEND}</header>\n"
     )
 
 
@@ -124,7 +125,7 @@ def _metrics(entries: Json) -> str:
         f"<td>{escape(entry['description'])}</td></tr>"
         for name, entry in entries.items()
     )
-    return f"<table><caption>Metrics</caption>{rows}</table>\n"
+    return table("Metrics", rows)
 
 
 def _groups(summary: Json) -> str:
@@ -139,7 +140,8 @@ def _groups(summary: Json) -> str:
         f"<th scope=col>{name}</th>"
         for name in ("Kind", "Group", "Decision", "Answers", "Violated", "Unavailable")
     )
-    return f"<details><summary>By group</summary><table><tr>{head}</tr>{rows}</table></details>\n"
+    found = table("Criteria, streams, tags, personas", f"<tr>{head}</tr>{rows}")
+    return f"<details><summary>By group</summary>{found}</details>\n"
 
 
 def _filters(summary: Json) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from html import escape
 
+from evaluators.reports.tables import table
 from evaluators.summary import Json
 
 
@@ -28,11 +29,11 @@ def lines(summary: Json) -> Iterator[str]:
         yield from (f"  {name}: {decided} ({reason})" for name, decided, reason in found)
 
 
-def table(summary: Json) -> str:
+def html(summary: Json) -> str:
     """Return the gates as an HTML table."""
     rows = "".join(
         f'<tr><th scope=row>{escape(name)}</th><td><span class="badge {decided}">{decided}</span>'
         f"</td><td>{escape(reason)}</td></tr>"
         for name, decided, reason in gates(summary)
     )
-    return f"<table><caption>Release gates</caption>{rows}</table>\n" if rows else ""
+    return table("Release gates", rows) if rows else ""

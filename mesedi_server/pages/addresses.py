@@ -1,6 +1,8 @@
 """Which addresses are pages, and how a page names another."""
 
+import json
 import re
+from hashlib import sha256
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from flask import Request, request, url_for
@@ -44,6 +46,13 @@ def execution(project_id: str, execution_id: str) -> str:
     if is_a_path:
         return url_for(_EXECUTION, project_id=project_id, execution_id=execution_id)
     return url_for(_EXECUTION, project_id=project_id, id=execution_id)
+
+
+def label_anchor(execution_id: str, answer_id: str) -> str:
+    """Return the id that an answer's label has on a page, whatever its client calls the two."""
+    # An address has no room for their names.
+    names = json.dumps([execution_id, answer_id])
+    return f"label-{sha256(names.encode()).hexdigest()[:16]}"
 
 
 def trace(template: str | None, execution_id: str) -> str | None:

@@ -74,7 +74,7 @@ def comment(visit: Visit, group_id: str) -> Answer:
     failure_groups.comment(
         visit.connection, visit.project.pk, group_id, actor=visit.actor, text=text
     )
-    return _to_group(visit, group_id, said="commented")
+    return _to_group(visit, group_id, "history", said="commented")
 
 
 @blueprint.post("/selected")
@@ -189,7 +189,7 @@ def _way_back(visit: Visit) -> str:
     return given if given.startswith(own) else own
 
 
-def _to_group(visit: Visit, group_id: str, **told: str) -> Answer:
+def _to_group(visit: Visit, group_id: str, at: str | None = None, **told: str) -> Answer:
     project_id = visit.project.project_id
-    address = url_for("pages.groups.show", project_id=project_id, group_id=group_id)
+    address = url_for("pages.groups.show", project_id=project_id, group_id=group_id, _anchor=at)
     return redirect(addresses.with_query(address, **told), 303)

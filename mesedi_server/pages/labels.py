@@ -23,11 +23,12 @@ def add(visit: Visit) -> Answer:
         {"answer_id": answer_id, "label": form.get("label", ""), "note": form.get("note")}
     )
     labels.add(visit.connection, visit.project.pk, execution_id, actor=visit.actor, **values)
-    return redirect(addresses.with_query(_way_back(visit), said="labelled"), 303)
+    page = addresses.with_query(_way_back(visit), said="labelled")
+    return redirect(f"{page}#{addresses.label_anchor(execution_id, values['answer_id'])}", 303)
 
 
 def _way_back(visit: Visit) -> str:
-    """Return the page that the form came from, at the answer."""
+    """Return the page that the form came from."""
     project_id = visit.project.project_id
     given = addresses.own_page(request.form.get("back", ""))
     is_own = given is not None and given.startswith(f"/p/{project_id}/")

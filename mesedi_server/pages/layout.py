@@ -6,6 +6,7 @@ from flask import Flask, Response, g, render_template, request
 
 from mesedi_server.pages import addresses, assets, marking, times, wording
 from mesedi_server.pages.access import CSRF_FIELD
+from mesedi_server.runtime import runtime
 from mesedi_server.schemas import labels
 
 NOTICES = {
@@ -45,10 +46,17 @@ def render(template: str, status: int = 200, /, **content: Any) -> Response:
     return Response(html, status, mimetype="text/html")
 
 
+def command(*words: str) -> str:
+    """Return a command of this server for people to type."""
+    return runtime().settings.command_line(*words)
+
+
 def register(app: Flask) -> None:
     """Teach an application's templates our words."""
     app.jinja_env.filters.update(wording.FILTERS)
     app.jinja_env.filters.update(time=times.tag, spoken=marking.spoken, sign=marking.sign)
     app.jinja_env.tests["labellable"] = labels.can_be_labelled
+    app.jinja_env.globals["command"] = command
     app.jinja_env.globals["execution_address"] = addresses.execution
+    app.jinja_env.globals["label_anchor"] = addresses.label_anchor
     app.jinja_env.globals["trace_address"] = addresses.trace

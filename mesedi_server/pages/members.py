@@ -7,7 +7,7 @@ from flask import Blueprint, redirect, request, url_for
 from mesedi_server.errors import RefusedError
 from mesedi_server.pages import addresses
 from mesedi_server.pages.access import Answer, Visit, at_least
-from mesedi_server.pages.layout import render
+from mesedi_server.pages.layout import command, render
 from mesedi_server.permission import ROLES
 from mesedi_server.schemas import people as schema
 from mesedi_server.schemas.bodies import load
@@ -74,6 +74,7 @@ def _page_with_link(visit: Visit, name: str) -> Answer:
         name,
         admin_pk=visit.session.user_pk,
         actor=visit.actor,
+        command=command("sign-in-link", "--user", name),
     )
     address = f"{addresses.server()}{url_for('pages.sign_in.show', token=token)}"
     return _page(visit, link=address, link_of=name)

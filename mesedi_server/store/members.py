@@ -124,11 +124,19 @@ def remove(connection: Connection, project_pk: int, name: str, *, actor: str) ->
 
 
 def sign_in_link(
-    connection: Connection, project_pk: int, name: str, *, admin_pk: int, actor: str
+    connection: Connection, project_pk: int, name: str, *, admin_pk: int, actor: str, command: str
 ) -> str:
     """Make the secret part of a link that signs a member in once.
 
     Only for people all of whose projects the admin is admin of: whoever has the link is that person everywhere.
+
+    Args:
+        connection: an open transaction.
+        project_pk: the project.
+        name: the member.
+        admin_pk: who wants the link.
+        actor: what the audit log calls them.
+        command: what makes the link where they may not.
 
     Raises:
         NotFoundError: nobody of this name is in the project.
@@ -138,7 +146,7 @@ def sign_in_link(
     if _is_elsewhere(connection, member.user_pk, admin_pk):
         raise RefusedError(
             f"{name} is in projects that you are no admin of; whoever runs the server can make"
-            f" the link: mesedi-server sign-in-link --user {name!r}",
+            f" the link: {command}",
             403,
         )
     audit_log.note(connection, project_pk, actor, "member.link_made", subject=name)

@@ -5,7 +5,13 @@ import math
 
 import pytest
 
-from tests.browser.walking import PHONE, is_wider_than_the_window, open_help_desk, wait_for
+from tests.browser.walking import (
+    PHONE,
+    broken_words,
+    is_wider_than_the_window,
+    open_help_desk,
+    wait_for,
+)
 from tests.factories import make_close, make_execution, make_score
 
 LONG = "metric_" + "x" * 249
@@ -146,6 +152,18 @@ def test_no_page_scrolls_sideways_on_a_phone(open_window, places, session, path)
     assert not is_wider_than_the_window(window)
     header = window.locator("header.top").bounding_box()
     assert header["width"] <= PHONE["viewport"]["width"]
+
+
+def test_row_headings_in_our_words_break_between_words_on_a_phone(open_window, places, session):
+    window = visit(open_window, places, session, "/p/{desk}/groups/{desk_group}", **PHONE)
+    for summary in window.locator("details:has(table.tight) > summary").all():
+        summary.click()
+
+    headings = window.locator("table.tight tbody th").filter(visible=True)
+
+    assert "with an unmatched quantity" in headings.all_inner_texts()
+    assert broken_words(headings) == []
+    assert not is_wider_than_the_window(window)
 
 
 @pytest.mark.parametrize("path", SIGNED_IN)

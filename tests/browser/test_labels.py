@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.browser.test_main_path import FOCUSED, GROUP, press, send, tab_to
-from tests.browser.walking import wait_for
+from tests.browser.walking import is_in_sight, wait_for
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +33,8 @@ def test_a_label_is_given_and_corrected_without_script(open_window, site, group)
     window.get_by_label("Note", exact=True).first.fill("The passage says 330 m.")
     window.get_by_role("button", name="Save the label").click()
     assert "wrong says" in window.locator(".labelled").inner_text()
+    assert is_in_sight(window, ".labelled")
+    assert is_in_sight(window, ".answer .assessed")
 
     window.get_by_text("Correct the label").click()
     window.get_by_label("The answer is").select_option("evaluator_wrong")

@@ -31,8 +31,30 @@ def open_help_desk(window, project: str) -> str:
     return window.url
 
 
+def is_in_sight(window, selector: str) -> bool:
+    """Whether the whole of an element is in the window, as it is scrolled now."""
+    return window.locator(selector).evaluate(
+        "one => one.getBoundingClientRect().top >= 0"
+        " && one.getBoundingClientRect().bottom <= window.innerHeight"
+    )
+
+
 def is_wider_than_the_window(window) -> bool:
     """Whether the page scrolls sideways."""
     return window.evaluate(
         "document.documentElement.scrollWidth > document.documentElement.clientWidth"
     )
+
+
+def broken_words(elements) -> list[str]:
+    """The words that go over the end of a line."""
+    return elements.evaluate_all("""all => all.flatMap(one => {
+        const broken = [], texts = document.createTreeWalker(one, NodeFilter.SHOW_TEXT);
+        while (texts.nextNode()) for (const word of texts.currentNode.data.matchAll(/\\S+/g)) {
+            const range = document.createRange();
+            range.setStart(texts.currentNode, word.index);
+            range.setEnd(texts.currentNode, word.index + word[0].length);
+            if (new Set([...range.getClientRects()].map(line => line.top)).size > 1) broken.push(word[0]);
+        }
+        return broken;
+    })""")

@@ -1,8 +1,10 @@
 """`mesedi-server up` as a person meets it: started, used, stopped, started again."""
 
+import html
 import json
 import os
 import re
+import shlex
 import signal
 import socket
 import stat
@@ -11,11 +13,16 @@ import sys
 import threading
 import time
 import urllib.request
+from collections.abc import Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from queue import Empty, Queue
 
 import pytest
+
+from mesedi_server import migrating
+from mesedi_server.embedded import EmbeddedServers
 
 MESEDI = [sys.executable, "-m", "mesedi_server.cli"]
 PATIENCE_S = 60.0
@@ -24,11 +31,11 @@ PATIENCE_S = 60.0
 class Up:
     """A running `mesedi-server up`, and what it has printed."""
 
-    def __init__(self, data: Path, port: int) -> None:
+    def __init__(self, data: Path, port: int, program: Sequence[str] = MESEDI) -> None:
         environment = {k: v for k, v in os.environ.items() if not k.startswith("MESEDI_")}
         self.url = f"http://127.0.0.1:{port}"
         self.process = subprocess.Popen(
-            [*MESEDI, "up", "--port", str(port), "--data", str(data)],
+            [*program, "up", "--port", str(port), "--data", str(data)],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -65,6 +72,18 @@ class Up:
         with urllib.request.urlopen(request, timeout=20) as response:
             return json.load(response)
 
+    @cached_property
+    def operator(self) -> urllib.request.OpenerDirector:
+        """A browser in which the operator has signed in."""
+        browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+        browser.open(self.found(r"http\S+/sign-in\?token=\S+"), timeout=20).close()
+        return browser
+
+    def page(self, path: str) -> str:
+        """Open a page as the operator."""
+        with self.operator.open(self.url + path, timeout=20) as response:
+            return response.read().decode()
+
     def interrupt(self) -> int:
         """Press Ctrl-C: the signal reaches everything that runs in the foreground."""
         os.killpg(self.process.pid, signal.SIGINT)
@@ -89,8 +108,8 @@ class Up:
 
 
 @contextmanager
-def up(data: Path, port: int):
-    running = Up(data, port)
+def up(data: Path, port: int, program: Sequence[str] = MESEDI):
+    running = Up(data, port, program)
     try:
         running.wait_for("Ctrl-C stops it.")
         yield running
@@ -162,6 +181,17 @@ def test_a_first_start_that_is_broken_off_takes_no_key_along(data, port):
     assert "Ingest key" in broken_off.rest() + running.printed
 
 
+def test_a_demo_before_the_first_welcome_takes_no_key_along(data, port):
+    with EmbeddedServers(data) as addresses:
+        migrating.upgrade(addresses.database_url)
+    command(data, "demo")
+
+    with up(data, port) as running:
+        running.interrupt()
+
+    assert running.found("Ingest key")
+
+
 def test_the_secret_key_is_made_once_and_reaches_all_processes(data, port):
     judge = {"url": "https://judge.example.com/v1", "model": "m", "key": "sk-0123456789abcdef"}
 
@@ -191,19 +221,43 @@ def test_commands_reach_a_stopped_server_too(data, port):
     assert link.startswith(f"http://127.0.0.1:{port}/sign-in?token=")
 
 
-def test_the_demo_says_when_its_groups_appear_and_is_stored_once(data, port):
+SCRIPT = Path(sys.executable).with_name("mesedi-server")
+
+
+@pytest.mark.parametrize("program", [MESEDI, [os.path.relpath(SCRIPT)]], ids=["module", "script"])
+def test_a_command_that_a_page_prints_runs_in_any_folder(tmp_path, port, program):
+    # The folder's name is relative, as that of `make run` is, and needs quotes.
+    data = Path(os.path.relpath(tmp_path / "my data"))
+    with up(data, port, program) as running:
+        printed = running.page("/")
+        command = html.unescape(re.search(r"<code>(.* create-key .*)</code>", printed)[1])
+        key = subprocess.run(
+            command, shell=True, cwd="/", capture_output=True, text=True, check=True
+        ).stdout.strip()
+        running.call("POST", "/events", key, [score("evt-1", 0.2)])
+
+
+def test_the_demo_says_when_and_where_its_groups_appear_and_is_stored_once(data, port):
     with up(data, port) as running:
         first = command(data, "demo")
+        reader = command(data, "create-key", "--project", "demo", "--scopes", "read")
+        _wait_for_groups(running, reader)
+        page = running.page(first.split()[-1].removeprefix(running.url))
+        own = running.page("/")
         running.interrupt()
 
     again = command(data, "demo")
 
     assert re.match(r"\d\d executions are stored, 0 were there already\.", first)
-    assert f"within seconds at {running.url}." in first
+    assert f"within seconds:\n  {running.url}/p/proj-" in first
+    assert '<span class="role">admin</span>' in page
+    assert "grounding_failure" in page
+    assert "Send the first score" in own
+    assert again.split()[-1] == first.split()[-1]
     assert re.match(r"0 executions are stored, \d\d were there already\.", again)
     assert (
-        f"The server does not run; their groups appear when it does: mesedi-server up --data {data}"
-        in again
+        "The server does not run; their groups appear when it does:"
+        f" {shlex.join(MESEDI)} up --data {data}" in again
     )
 
 
@@ -227,7 +281,7 @@ def test_a_folder_in_use_is_told_with_the_way_out(data, port):
         refused = _refused("up", "--port", str(free), "--data", str(data))
 
     assert f"The server of {data} runs already, at http://127.0.0.1:{port}." in refused
-    assert f"mesedi-server sign-in-link --data {data}" in refused
+    assert f"{shlex.join(MESEDI)} sign-in-link --data {data}" in refused
     assert "--data DIR" in refused
 
 

@@ -258,6 +258,15 @@ def test_a_comment_stands_in_the_history(staff, tenant, project, three):
     assert kinds(tenant, three[0])[0] == "commented"
 
 
+def test_after_a_comment_the_browser_comes_back_to_the_history(member, project, three):
+    form = member.open(f"{project}/groups/{three[0]}").form_with("Comment")
+    sent = dict(form.fields) | {"comment": "Seen in r7"}
+
+    answered = member.call("POST", form.action, data=sent)
+
+    assert answered.location == f"{project}/groups/{three[0]}?said=commented#history"
+
+
 @pytest.mark.parametrize("text", ["", "   ", "\x00\x07"])
 def test_an_empty_comment_is_refused(member, tenant, project, three, text):
     form = member.open(f"{project}/groups/{three[0]}").form_with("Comment")

@@ -302,6 +302,15 @@ def test_a_regressed_group_says_with_which_release(member, tenant, database, gro
     assert "with release 2026.12" in page.text
 
 
+def test_a_regressed_group_is_not_new(member, tenant, database, group, project):
+    assert "State open new discovery" in member.open(group).text
+    member.send(member.open(group).form_with("Resolve"), "Resolve")
+    fail(tenant, database, "exec-2")
+
+    assert "State open regressed discovery" in member.open(group).text
+    assert "grounding_failure regressed discovery" in member.open(f"{project}/groups").text
+
+
 def test_an_ignore_ends_at_a_time_in_utc(member, tenant, group):
     until = (datetime.now(UTC) + timedelta(days=3)).replace(second=0, microsecond=0, tzinfo=None)
     form = member.open(group).form_with("Ignore")

@@ -49,6 +49,21 @@ def test_a_member_labels_an_answer_and_stays_where_it_was_read(member, address):
     assert "The passage says 30 days." in member.open(address).text
 
 
+def test_after_a_label_the_browser_comes_back_to_the_answer(member, tenant, database, project):
+    group = fail(tenant, database, "a b/é", make_answer("one"), make_answer("two"), make_score(0.1))
+    for address in (f"{project}/groups/{group}", f"{project}/executions/a%20b/%C3%A9"):
+        page = member.open(address)
+        forms = [form for form in page.forms if BUTTON in form.buttons]
+        leads_to = [
+            member.call("POST", form.action, data=dict(form.fields) | {"label": "wrong"}).location
+            for form in forms
+        ]
+        labels = [of["id"] for tag, of in page.elements if of.get("class") == "label"]
+
+        assert leads_to == [f"{address}?said=labelled#{label}" for label in labels]
+        assert len(set(labels)) == 2
+
+
 def test_a_correction_counts_and_tells_of_the_earlier_label(member, address):
     say(member, address, "wrong")
 

@@ -398,7 +398,7 @@ def test_an_admin_makes_no_link_for_people_of_other_projects(
     page = admin.send(admin.open(f"{settings_page}/members").form_with(button), button)
 
     assert page.status == 403
-    assert "mesedi-server sign-in-link --user" in page.text
+    assert f"mesedi-server sign-in-link --user 'Known {other.project.pk}'." in page.text
     assert "member.link_made" not in dict(audited(tenant))
 
 
