@@ -18,6 +18,8 @@ MAX_ANSWERS = 50
 """Answers of one execution that are judged, its newest."""
 MAX_EARLIER = 10_000
 """Earlier executions that are counted; of more than that nobody is told the number."""
+SEARCHED_EARLIER = 100_000
+"""Failing executions that are looked through for them, the newest: a request must be over in seconds."""
 
 
 class Waiting(Struct, frozen=True):
@@ -98,9 +100,10 @@ WITH failing AS MATERIALIZED (
     FROM failure_groups g JOIN occurrences o ON o.group_pk = g.pk
     WHERE g.project_pk = %(project)s AND g.failure_class = 'grounding_failure'
         AND o.occurred_at >= now() - %(days)s * interval '1 day'
-    GROUP BY o.execution_pk
+    GROUP BY o.execution_pk ORDER BY failed_at DESC, pk DESC LIMIT {SEARCHED_EARLIER}
 ), unjudged AS MATERIALIZED (
-    SELECT f.pk, f.failed_at FROM failing f CROSS JOIN LATERAL (
+    SELECT f.pk, f.failed_at
+    FROM (SELECT * FROM failing ORDER BY failed_at DESC, pk DESC OFFSET 0) f CROSS JOIN LATERAL (
         SELECT FROM events WHERE execution_pk = f.pk AND event_type = 'answer' OFFSET 0 LIMIT 1) answered
     WHERE (SELECT true FROM judge_work w WHERE w.execution_pk = f.pk LIMIT 1) IS NULL
         AND (SELECT coalesce(bool_or({_IS_OTHERS}), true) FROM assessments
