@@ -154,11 +154,11 @@ WITH latest AS MATERIALIZED (
         AND left(e.payload ->> 'answer_id', {MAX_ID_CHARS}) = a.answer_id
     WHERE a.siblings > 1 GROUP BY a.execution_pk, a.answer_id
 ), failing AS MATERIALIZED (
-    SELECT a.* FROM assessed a
-    LEFT JOIN (SELECT execution_pk, bool_or(has_failed) AS have_failed FROM judged GROUP BY execution_pk) x
-        USING (execution_pk)
-    LEFT JOIN judged j USING (execution_pk, answer_id)
-    WHERE have_failed IS NULL OR j.has_failed OR NOT have_failed AND j.has_failed IS NOT NULL
+    -- The failed ones; if none has failed, those that are named; if none is named, all.
+    SELECT * FROM (
+        SELECT a.*, has_failed, bool_or(has_failed) OVER (PARTITION BY execution_pk) AS have_failed
+        FROM assessed a LEFT JOIN judged USING (execution_pk, answer_id)) AS weighed
+    WHERE has_failed IS NOT DISTINCT FROM have_failed
 )"""
 
 _COUNTS = f"""{_FAILING}, bare AS (

@@ -22,6 +22,7 @@ from evaluators.ledger import (
 )
 from mesedi_server.errors import ConflictError, NotFoundError
 from mesedi_server.store import audit_log, judge_work
+from mesedi_server.store.assessments import FAITHFULNESS
 from mesedi_server.store.database import Connection
 from mesedi_server.store.projects import Project
 from mesedi_server.store.tables import judge_calls
@@ -136,7 +137,7 @@ FROM (SELECT * FROM latest WHERE status = '{RESPONSE_SAVED}' AND settlement IS N
 CROSS JOIN LATERAL (SELECT pk FROM executions
     WHERE project_pk = %(project)s AND execution_id = c.execution_id OFFSET 0) x
 CROSS JOIN LATERAL (SELECT outcome, reason FROM assessments
-    WHERE execution_pk = x.pk AND answer_id = c.answer_id AND evaluator = 'faithfulness' AND revision = %(revision)s
+    WHERE execution_pk = x.pk AND answer_id = c.answer_id AND evaluator = '{FAITHFULNESS}' AND revision = %(revision)s
     OFFSET 0) a
 """
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from mesedi_server.store.assessments import FAITHFULNESS, GROUNDING, MAX_ID_CHARS
+from mesedi_server.store.assessments import ANSWER_ID, FAITHFULNESS, GROUNDING
 from mesedi_server.store.database import Connection
 from mesedi_server.store.json_text import json_text, read_json
 
@@ -42,9 +42,7 @@ class Earlier(Struct, frozen=True):
     fitting_answers: int
 
 
-_ANSWER_ID = f"coalesce(left(payload ->> 'answer_id', {MAX_ID_CHARS}), '')"
-
-_NEWEST_ANSWERS = f"""SELECT {_ANSWER_ID} AS answer_id, received_at FROM events
+_NEWEST_ANSWERS = f"""SELECT {ANSWER_ID} AS answer_id, received_at FROM events
         WHERE execution_pk = {{execution}} AND event_type = 'answer'
         ORDER BY sequence DESC, timestamp DESC, event_id DESC LIMIT {MAX_ANSWERS}"""
 
@@ -155,7 +153,7 @@ ORDER BY w.due_at, w.execution_pk, w.answer_id LIMIT 1 FOR UPDATE OF w SKIP LOCK
 
 _ANSWER = f"""
 SELECT payload::text FROM events
-WHERE execution_pk = %(execution)s AND event_type = 'answer' AND {_ANSWER_ID} = %(answer)s
+WHERE execution_pk = %(execution)s AND event_type = 'answer' AND {ANSWER_ID} = %(answer)s
 ORDER BY sequence DESC, timestamp DESC, event_id DESC LIMIT 1
 """
 
