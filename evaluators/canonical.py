@@ -12,11 +12,18 @@ _ENCODER = json.JSONEncoder(
 # `encode` makes a writer for each value, which costs as much as a small value does; this is that
 # writer, made once, where Python has it.
 _make_writer = getattr(encoder, "c_make_encoder", None)
-_OPTIONS = {"sort_keys": True, "skipkeys": False, "allow_nan": False}
 _pieces = _ENCODER.iterencode
 if _make_writer is not None:
     _pieces = _make_writer(
-        None, _ENCODER.default, encoder.encode_basestring, None, ":", ",", *_OPTIONS.values()
+        markers=None,
+        default=_ENCODER.default,
+        encoder=encoder.encode_basestring,
+        indent=_ENCODER.indent,
+        key_separator=_ENCODER.key_separator,
+        item_separator=_ENCODER.item_separator,
+        sort_keys=_ENCODER.sort_keys,
+        skipkeys=_ENCODER.skipkeys,
+        allow_nan=_ENCODER.allow_nan,
     )
 _DECODER = json.JSONDecoder()
 

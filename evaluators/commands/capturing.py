@@ -1,6 +1,5 @@
 """Commands that make a run and say how far it came."""
 
-from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -54,19 +53,19 @@ def capture(
     wanted = sources.wanted(dataset, **group)
     if max_target_calls is not None and target is None and compare_target is None:
         raise click.UsageError("--max-target-calls needs a --target")
-    with at_work() as progress, ExitStack() as opened:
-        beside = Path() if dataset is None else dataset.parent
+    beside = Path() if dataset is None else dataset.parent
+    with at_work() as progress:
         targets = _targets(target, compare_target, beside)
-        file, source = opened.enter_context(sources.file_of(wanted, out))
-        directory = capture_dataset(
-            file,
-            out,
-            persona=persona,
-            targets=targets,
-            max_target_calls=max_target_calls,
-            source=source,
-            progress=progress,
-        )
+        with sources.file_of(wanted, out) as (file, source):
+            directory = capture_dataset(
+                file,
+                out,
+                persona=persona,
+                targets=targets,
+                max_target_calls=max_target_calls,
+                source=source,
+                progress=progress,
+            )
     sources.tell_what_is_missing(source)
     if as_json:
         print_json({"run_directory": str(directory), **run_status(directory)})
