@@ -1,7 +1,6 @@
 """The command `mesedi-server`."""
 
 import os
-import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -277,7 +276,7 @@ def _outlook(data: Path, *, is_running: bool) -> str:
         return "Their groups appear within seconds:"
     return (
         "The server does not run; their groups appear when it does:"
-        f" {own_command()} up --data {shlex.quote(str(data.absolute()))} (make run, in a checkout)."
+        f" {own_command(data, 'up')} (make run, in a checkout)."
     )
 
 

@@ -49,8 +49,19 @@ class Settings:
 
     def command_line(self, *words: str) -> str:
         """Return a command for people to type."""
-        options = ["--data", self.data] if self.data else []
-        return f"{self.command} {shlex.join([*words, *options])}"
+        return command_line(self.command, self.data, *words)
+
+
+def command_line(command: str, data: str, *words: str) -> str:
+    """Return a command for people to type.
+
+    Args:
+        command: what starts it, words for a shell.
+        data: data folder that it is about; empty: none.
+        words: what it is to do.
+    """
+    options = ["--data", data] if data else []
+    return f"{command} {shlex.join([*words, *options])}"
 
 
 def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:

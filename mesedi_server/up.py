@@ -12,7 +12,7 @@ import urllib.request
 from pathlib import Path
 
 from mesedi_server import __version__, migrating, sealing
-from mesedi_server.config import from_environment
+from mesedi_server.config import command_line, from_environment
 from mesedi_server.embedded import Addresses, EmbeddedServers, FolderInUseError, connect_addresses
 from mesedi_server.errors import ConfigurationError
 from mesedi_server.store import people, projects
@@ -57,10 +57,9 @@ def run(data_dir: Path, host: str, port: int) -> int:
         return supervisor.run()
 
 
-def own_command() -> str:
-    """Return what started this program, for a shell in any folder."""
-    script = Path(sys.argv[0]).absolute()
-    return shlex.join([str(script)] if script.name == "mesedi-server" else _MODULE)
+def own_command(data_dir: Path, *words: str) -> str:
+    """Return a command of this program about a data folder, for a shell in any folder."""
+    return command_line(_own_program(), str(data_dir.absolute()), *words)
 
 
 def address_file(data_dir: Path) -> Path:
@@ -76,6 +75,11 @@ def last_address(data_dir: Path) -> str:
         return USUAL_ADDRESS
 
 
+def _own_program() -> str:
+    script = Path(sys.argv[0]).absolute()
+    return shlex.join([str(script)] if script.name == "mesedi-server" else _MODULE)
+
+
 def _check_settings() -> None:
     """Refuse at once what each process would refuse, again and again."""
     from_environment(os.environ | {"MESEDI_DATABASE_URL": "ours", "MESEDI_BROKER_URL": "ours"})
@@ -84,10 +88,9 @@ def _check_settings() -> None:
 def _check_not_running(data_dir: Path) -> None:
     if connect_addresses(data_dir) is None:
         return
-    folder = data_dir.absolute()
     raise FolderInUseError(
-        f"The server of {folder} runs already, at {last_address(data_dir)}. "
-        f"`{own_command()} sign-in-link --data {shlex.quote(str(folder))}` prints a link to sign in there; "
+        f"The server of {data_dir.absolute()} runs already, at {last_address(data_dir)}. "
+        f"`{own_command(data_dir, 'sign-in-link')}` prints a link to sign in there; "
         "a second server takes another --data DIR and another --port."
     )
 
@@ -142,7 +145,7 @@ def _programs(
         "MESEDI_DATABASE_URL": addresses.database_url,
         "MESEDI_BROKER_URL": addresses.broker_url,
         "MESEDI_SECRET_KEY": secret,
-        "MESEDI_COMMAND": os.environ.get("MESEDI_COMMAND") or own_command(),
+        "MESEDI_COMMAND": os.environ.get("MESEDI_COMMAND") or _own_program(),
         "MESEDI_DATA": str(data_dir.absolute()),
         # One of each keeps the memory of a laptop's server small.
         "MESEDI_WEB_WORKERS": os.environ.get("MESEDI_WEB_WORKERS") or "1",
